@@ -1,0 +1,47 @@
+# `make demo` and `make test` do all the set-up themselves; a second run installs nothing.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-slow lint bench clean setup setup-all
+.DEFAULT_GOAL := demo
+
+demo: setup                 ## install the core and run the main job on embedded defaults
+	$(BIN)/pairframe demo
+
+test: lint                  ## all extras, lint, types, the quick tests
+	$(BIN)/python -m pytest
+
+test-slow: setup-all        ## the long ones: wheel, chaos, gallery, docs
+	$(BIN)/python -m pytest -m slow
+
+lint: setup-all
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup-all            ## every benchmark; each prints a table and writes benchmarks/out/*.json
+	for script in $(filter-out benchmarks/harness.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) dist build pairframe-demo benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+setup: $(VENV)/.core
+setup-all: $(VENV)/.all
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "pairframe needs Python >= 3.11; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.11 ..."; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing pairframe into $(VENV) ..."
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing pairframe with all extras into $(VENV) ..."
+	$(PIP) -e '.[all,dev]'
+	@touch $@ $(VENV)/.core

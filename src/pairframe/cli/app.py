@@ -1,0 +1,50 @@
+"""The `pairframe` command: each subcommand loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairframe import __version__
+from pairframe.errors import PairframeError
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Compare image masks by unbalanced optimal transport."
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pairframe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compare image masks by unbalanced optimal transport."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to; made when missing.")] = Path("pairframe-demo"),
+) -> None:
+    """Frame a tiny and a huge synthetic embryo and draw the result."""
+    from pairframe.cli.demo import run_demo
+
+    run_demo(out)
+
+
+def main() -> None:
+    """Run the command line; a pairframe error is one clear message and exit code 2, never a traceback."""
+    try:
+        app()
+    except PairframeError as error:
+        typer.echo(f"pairframe: {error}", err=True)
+        sys.exit(2)

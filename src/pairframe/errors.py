@@ -1,0 +1,171 @@
+"""One tree of errors. Each says what was expected, what came, and how to fix it."""
+
+from __future__ import annotations
+
+
+class PairframeError(Exception):
+    """Root of every error that pairframe raises on purpose.
+
+    Parameters
+    ----------
+    expected, got, fix : str
+        Three short clauses; they also stay readable as attributes. They are the
+        only ``args``, so an error survives the trip between processes.
+    """
+
+    def __init__(self, expected: str, got: str, fix: str) -> None:
+        super().__init__(expected, got, fix)
+        self.expected = expected
+        self.got = got
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"expected {self.expected}, got {self.got}. To fix: {self.fix}"
+
+
+class InputError(PairframeError, ValueError):
+    """What came in cannot be used. The CLI exits with code 2."""
+
+
+# --- masks: arrays ---------------------------------------------------------------------------
+
+
+class NotTwoDimensionalError(InputError):
+    """A mask must be one 2-D image."""
+
+
+class EmptyCanvasError(InputError):
+    """The image has no pixels at all (a side of length 0)."""
+
+
+class NotNumericError(InputError):
+    """The array holds objects, strings or complex numbers."""
+
+
+class NotFiniteError(InputError):
+    """The array holds NaN or infinity."""
+
+
+class NegativeMassError(InputError):
+    """The array holds negative values."""
+
+
+class GreyImageError(InputError):
+    """A grey or label image came where a binary mask is needed."""
+
+
+class PixelSizeError(InputError):
+    """A pixel size that is not a positive, finite number of micrometres."""
+
+
+class AnisotropicPixelsError(InputError):
+    """Pixels that are not square."""
+
+
+class MassModeError(InputError):
+    """An unknown mass mode, or one with a wrong parameter."""
+
+
+class CleaningError(InputError):
+    """A cleaning step with a wrong parameter."""
+
+
+# --- masks: files ----------------------------------------------------------------------------
+
+
+class FileError(InputError):
+    """A file that cannot be used."""
+
+
+class FileMissingError(FileError):
+    """No such file."""
+
+
+class UnreadableFileError(FileError):
+    """The file is there but broken, truncated or not what its name says."""
+
+
+class UnsafeFileError(FileError):
+    """The file asks for something pairframe never does, such as unpickling."""
+
+
+class UnknownFormatError(FileError):
+    """The extension is none that pairframe reads or writes."""
+
+
+class ImageTooLargeError(FileError):
+    """The header declares more pixels than allowed (a decompression bomb, or a mistake)."""
+
+
+class MissingLabelError(FileError):
+    """The label id is not in the image."""
+
+
+class MissingPageError(FileError):
+    """The page, frame, key or inner path is not in the file, or one must be chosen."""
+
+
+# --- frame -----------------------------------------------------------------------------------
+
+
+class FrameError(InputError):
+    """A pair frame that cannot be built."""
+
+
+class BoxError(FrameError):
+    """A box that is no box: not integers, or without any pixel."""
+
+
+class BothMasksEmptyError(FrameError):
+    """Neither mask has any mass: there is nothing to compare."""
+
+
+class CanvasMismatchError(FrameError):
+    """The two masks do not lie on the same canvas."""
+
+
+class DownsampleFactorError(FrameError):
+    """A downsample factor that is not an integer >= 1."""
+
+
+class PadError(FrameError):
+    """A pad that is not an integer >= 0."""
+
+
+class CropPolicyError(FrameError):
+    """An unknown crop policy or bucket mode, or an argument that the policy does not use."""
+
+
+class MissingBoxError(FrameError):
+    """``crop_policy="fixed"`` without a box."""
+
+
+class BoxOutsideCanvasError(FrameError):
+    """A box that does not touch the canvas."""
+
+
+class ClippedMassError(FrameError):
+    """A fixed box that would cut mass away."""
+
+
+class MissingBucketsError(FrameError):
+    """``crop_policy="bucketed"`` without usable bucket shapes."""
+
+
+class NoBucketFitsError(FrameError):
+    """No bucket is large enough."""
+
+
+class TransformError(FrameError):
+    """A GridTransform whose fields contradict each other, or an array that does not fit it."""
+
+
+class GoldenTestError(PairframeError, AssertionError):
+    """A golden test of the pair frame failed at run time: a bug in pairframe, not in the input."""
+
+
+# --- output ----------------------------------------------------------------------------------
+
+
+class OutputError(InputError):
+    """A place that cannot be written to."""

@@ -1,0 +1,152 @@
+"""Few array shapes for many pairs: pick a bucket for one pair, propose buckets for many."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from operator import index
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.errors import CropPolicyError, MissingBucketsError, NoBucketFitsError
+
+ShapeHW = tuple[int, int]
+BUCKET_MODES = ("next_larger", "nearest")
+_MAX_DISTINCT = 400  # shapes that are told apart when proposing buckets
+_MAX_SETS = 20_000  # sets of buckets that are simply all tried
+
+
+def parse_bucket_shapes(bucket_shapes: Iterable[Sequence[int]] | None) -> tuple[ShapeHW, ...]:
+    """Check and freeze a list of ``(Hb, Wb)`` in work pixels."""
+    shapes = []
+    for shape in bucket_shapes or ():
+        try:
+            h, w = (index(side) for side in shape)
+        except (TypeError, ValueError):
+            h = w = 0
+        if h < 1 or w < 1:
+            raise MissingBucketsError(
+                "bucket shapes as pairs (Hb, Wb) of positive integers in work pixels",
+                repr(shape),
+                "e.g. bucket_shapes=[(64, 128), (128, 256)]",
+            )
+        shapes.append((h, w))
+    if not shapes:
+        raise MissingBucketsError(
+            'at least one bucket shape with crop_policy="bucketed"',
+            repr(bucket_shapes),
+            "give bucket_shapes=[(Hb, Wb), ...] in work pixels; pairframe.propose_bucket_shapes finds good ones",
+        )
+    return tuple(shapes)
+
+
+def pick_bucket(work_shape_hw: ShapeHW, bucket_shapes: Sequence[ShapeHW], bucket_mode: str = "next_larger") -> ShapeHW:
+    """The bucket for one work shape, among those that fit.
+
+    ``next_larger`` takes the one of least area, ``nearest`` the one whose sides differ least
+    (sum of the two differences). Ties go to the smaller shape in sorting order.
+    """
+    if bucket_mode not in BUCKET_MODES:
+        raise CropPolicyError(f"bucket_mode one of {', '.join(BUCKET_MODES)}", repr(bucket_mode), "use one of these")
+    h, w = work_shape_hw
+    fitting = [shape for shape in bucket_shapes if shape[0] >= h and shape[1] >= w]
+    if not fitting:
+        raise NoBucketFitsError(
+            f"a bucket of at least {h} x {w} work pixels",
+            "only " + ", ".join(f"{hb} x {wb}" for hb, wb in bucket_shapes),
+            f"add ({h}, {w}) or larger to bucket_shapes, or raise the downsample factor",
+        )
+    if bucket_mode == "nearest":
+        return min(fitting, key=lambda b: (b[0] - h + b[1] - w, b))
+    return min(fitting, key=lambda b: (b[0] * b[1], b))
+
+
+def propose_bucket_shapes(work_shapes: Iterable[ShapeHW], max_buckets: int) -> list[ShapeHW]:
+    """Bucket shapes that hold all the given work shapes with little padding.
+
+    Parameters
+    ----------
+    work_shapes : iterable of (Hw, Ww)
+        One entry per pair, repetitions count.
+    max_buckets : int
+        At most so many buckets.
+
+    Returns
+    -------
+    list of (Hb, Wb), sorted by area. Every work shape fits into one of them. For few shapes the sum of bucket areas
+    over all pairs is the least possible; for many (a 2-D k-median) it is a local minimum: no bucket can be added,
+    or exchanged for another ``(height of one shape, width of another)``, to make it smaller.
+    """
+    shapes, multiple = list(work_shapes), 1
+    counts = _round_up(shapes, multiple)
+    while len(counts) > _MAX_DISTINCT:  # a large cohort: a few pixels of padding buy bounded time and memory
+        multiple *= 2
+        counts = _round_up(shapes, multiple)
+    if not counts or index(max_buckets) < 1:
+        raise MissingBucketsError(
+            "at least one work shape and max_buckets >= 1",
+            f"{len(counts)} shapes, max_buckets={max_buckets}",
+            "give the work shapes of the pairs, e.g. [t.work_shape_hw for t in transforms]",
+        )
+    heights = sorted({h for h, _ in counts})
+    widths = sorted({w for _, w in counts})
+    weight = np.array(list(counts.values()), dtype=float)
+    candidates = [(h, w) for h in heights for w in widths]
+    area = _area_or_inf(candidates, list(counts))  # (n_candidates, n_shapes)
+    n_sets = sum(math.comb(len(candidates), k) for k in range(1, min(max_buckets, len(candidates)) + 1))
+    chosen = _best_set(area, weight, max_buckets) if n_sets <= _MAX_SETS else _local_search(area, weight, max_buckets)
+    used = {chosen[k] for k in np.argmin(area[chosen], axis=0)}
+    return sorted((candidates[k] for k in used), key=lambda shape: (shape[0] * shape[1], shape))
+
+
+def _area_or_inf(candidates: list[ShapeHW], shapes: list[ShapeHW]) -> NDArray[np.float64]:
+    cand, need = np.array(candidates), np.array(shapes)
+    fits = (cand[:, None, :] >= need[None, :, :]).all(axis=2)
+    return np.where(fits, cand.prod(axis=1)[:, None].astype(float), np.inf)
+
+
+def _best_set(area: NDArray[np.float64], weight: NDArray[np.float64], max_buckets: int) -> list[int]:
+    sizes = range(1, min(max_buckets, len(area)) + 1)
+    sets = (list(rows) for size in sizes for rows in combinations(range(len(area)), size))
+    return min(sets, key=lambda rows: float(area[rows].min(axis=0) @ weight))
+
+
+def _local_search(area: NDArray[np.float64], weight: NDArray[np.float64], max_buckets: int) -> list[int]:
+    """Add the bucket that helps most, then exchange single buckets until nothing improves, and again."""
+    chosen: list[int] = []
+    best = np.inf
+    while len(chosen) < max_buckets:
+        pick, value = _best_addition(area, chosen, weight)
+        if value >= best:
+            break
+        chosen, best = _exchange(area, [*chosen, pick], weight, value)
+    return chosen
+
+
+def _best_addition(area: NDArray[np.float64], chosen: list[int], weight: NDArray[np.float64]) -> tuple[int, float]:
+    held = area[chosen].min(axis=0, initial=np.inf)
+    values = np.minimum(area, held) @ weight
+    pick = int(np.argmin(values))
+    return pick, float(values[pick])
+
+
+def _exchange(
+    area: NDArray[np.float64], chosen: list[int], weight: NDArray[np.float64], best: float
+) -> tuple[list[int], float]:
+    improved = True
+    while improved:
+        improved = False
+        for k in range(len(chosen)):
+            others = chosen[:k] + chosen[k + 1 :]
+            pick, value = _best_addition(area, others, weight)
+            if value < best * (1 - 1e-12):
+                chosen, best, improved = [*others, pick], value, True
+                break
+    return chosen, best
+
+
+def _round_up(shapes: Iterable[ShapeHW], multiple: int) -> Counter[ShapeHW]:
+    return Counter((-(-index(h) // multiple) * multiple, -(-index(w) // multiple) * multiple) for h, w in shapes)

@@ -1,0 +1,81 @@
+"""The golden tests of the pair frame, run on real data when debugging is on.
+
+``PAIRFRAME_DEBUG=1`` in the environment or ``debug=True`` in a call turns them on. A failure is a bug in
+pairframe, never the input's fault.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.errors import GoldenTestError
+
+if TYPE_CHECKING:
+    from pairframe.frame.box import BoxYX
+    from pairframe.frame.transform import GridTransform
+
+Array = NDArray[np.generic]
+
+
+def is_debug(debug: bool = False) -> bool:
+    """Whether golden tests run now."""
+    return debug or os.environ.get("PAIRFRAME_DEBUG", "0") not in ("", "0")
+
+
+def _require(holds: bool, test: str, expected: str, got: str) -> None:
+    if not holds:
+        raise GoldenTestError(f"[golden test {test}] {expected}", got, "please report this as a bug in pairframe")
+
+
+def _close(x: float, y: float, rtol: float = 1e-12) -> bool:
+    return math.isclose(x, y, rel_tol=rtol, abs_tol=1e-300)
+
+
+def check_containment(transform: GridTransform, tight_boxes: tuple[BoxYX | None, ...]) -> None:
+    """6.1: the crop contains both tight boxes, unless clipping was allowed and recorded."""
+    if any(transform.clipped_share_ab):
+        return
+    for box in tight_boxes:
+        held = box is None or transform.pair_crop_box_yx.contains(box)
+        _require(held, "6.1", "the pair crop to contain both objects", f"{transform.pair_crop_box_yx} and {box}")
+
+
+def check_pooling(transform: GridTransform, density: Array, mass_work: NDArray[np.float64]) -> None:
+    """6.2 mass survives pooling, and 6.3 shapes fit."""
+    valid = transform.work_valid_box_yx
+    hw, ww = transform.work_shape_hw
+    _require(mass_work.shape == (hw, ww), "6.3", f"a work map of shape {(hw, ww)}", str(mass_work.shape))
+    inside = 0 <= valid.y0 < valid.y1 <= hw and 0 <= valid.x0 < valid.x1 <= ww
+    _require(inside, "6.3", f"the valid region inside {(hw, ww)}", str(valid))
+    crop_sum = float(density[transform.pair_crop_box_yx.slices].sum(dtype=np.float64))
+    work_sum = float(mass_work.sum())
+    _require(_close(work_sum, crop_sum), "6.2", f"the crop's mass {crop_sum!r} on the work grid", repr(work_sum))
+
+
+def check_books(mass_source: float, mass_target: float, transported: float, created: float, destroyed: float) -> None:
+    """6.4: transported + destroyed = source, transported + created = target."""
+    for name, total, part in (("source", mass_source, destroyed), ("target", mass_target, created)):
+        held = math.isclose(transported + part, total, rel_tol=1e-10, abs_tol=1e-10 * max(mass_source, mass_target))
+        _require(held, "6.4", f"books that balance on the {name}: {total!r}", repr(transported + part))
+
+
+def check_lifting(transform: GridTransform, mass_work: Array, mass_canon: NDArray[np.float64]) -> None:
+    """6.5: mass survives lifting, and its centre moves by at most one work pixel."""
+    from pairframe.frame.pool import sum_pool
+
+    valid = np.asarray(mass_work[transform.work_valid_box_yx.slices], dtype=np.float64)
+    total = float(valid.sum())
+    _require(
+        _close(float(mass_canon.sum()), total), "6.5", f"mass {total!r} on the canvas", repr(float(mass_canon.sum()))
+    )
+    again = np.empty(valid.shape)
+    sum_pool(mass_canon[transform.pair_crop_box_yx.slices], transform.downsample_factor, again)
+    worst = float(np.abs(again - valid).max())
+    _require(
+        worst <= 1e-12 * max(total, 1e-300), "6.5", "every block to get its own mass back", f"a difference of {worst}"
+    )

@@ -1,0 +1,350 @@
+"""`GridTransform`: the one owner of coordinates, mass and units between canonical image and work grid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairframe.errors import CropPolicyError, MissingBoxError, TransformError
+from pairframe.frame import golden
+from pairframe.frame.box import BoxYX
+from pairframe.frame.bucket import parse_bucket_shapes, pick_bucket
+from pairframe.frame.crop import (
+    check_density,
+    check_factor,
+    check_pad,
+    check_pair,
+    check_px_size,
+    make_divisible,
+    shares_outside,
+    union_box,
+)
+from pairframe.frame.pool import real_pixels_per_block, splat, sum_pool
+
+Float = NDArray[np.float64]
+CropPolicy = Literal["union", "fixed", "bucketed"]
+CROP_POLICIES = ("union", "fixed", "bucketed")
+BucketMode = Literal["next_larger", "nearest"]
+
+
+@dataclass(frozen=True)
+class GridTransform:
+    """The shared stage of one pair: canonical canvas -> crop -> work grid (-> bucket), and back.
+
+    Attributes
+    ----------
+    canon_shape_hw : (Hc, Wc)
+        The full canvas, in canonical pixels.
+    pair_crop_box_yx : BoxYX
+        The crop, in canonical pixels; its sides are multiples of `downsample_factor`. It starts on the canvas, and ends
+        past it only where the canvas is too small for a whole number of blocks; pixels out there do not exist and are 0.
+    downsample_factor : int
+        Side ``s`` of a block: one work pixel holds the summed mass of ``s x s`` canonical pixels.
+    work_shape_hw : (Hw, Ww)
+        The array that engines see, in work pixels: the bucket's shape when bucketed.
+    work_valid_box_yx : BoxYX
+        Where the crop lives in that array.
+    work_pad_offsets_yx : (dy, dx)
+        Its corner there.
+    px_size_um : float
+        Side of a canonical pixel in um.
+    clipped_share_ab : (float, float)
+        Share of each mask's mass outside the crop; zero unless clipping was allowed.
+    """
+
+    canon_shape_hw: tuple[int, int]
+    pair_crop_box_yx: BoxYX
+    downsample_factor: int
+    work_shape_hw: tuple[int, int]
+    work_valid_box_yx: BoxYX
+    work_pad_offsets_yx: tuple[int, int]
+    px_size_um: float
+    clipped_share_ab: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        s = check_factor(self.downsample_factor)
+        object.__setattr__(self, "downsample_factor", s)
+        object.__setattr__(self, "px_size_um", check_px_size(self.px_size_um))
+        crop, valid = self.pair_crop_box_yx, self.work_valid_box_yx
+        (hc, wc), (hw, ww) = self.canon_shape_hw, self.work_shape_hw
+        for holds, expected, got in (
+            (
+                crop.h % s == 0 and crop.w % s == 0,
+                f"GridTransform.pair_crop_box_yx with sides divisible by s={s}",
+                f"{crop.h} x {crop.w}",
+            ),
+            (
+                0 <= crop.y0 < hc and 0 <= crop.x0 < wc and crop.y1 - hc < s and crop.x1 - wc < s,
+                f"a crop on the {hc} x {wc} canvas (at most a part of one block past its end)",
+                str(crop),
+            ),
+            (
+                valid.shape_hw == (crop.h // s, crop.w // s)
+                and (valid.y0, valid.x0) == self.work_pad_offsets_yx
+                and BoxYX(0, hw, 0, ww).contains(valid),
+                f"work_valid_box_yx of {crop.h // s} x {crop.w // s} pixels at {self.work_pad_offsets_yx} inside {hw} x {ww}",
+                str(valid),
+            ),
+        ):
+            if not holds:
+                raise TransformError(expected, got, "build transforms with GridTransform.from_pair")
+
+    # --- construction ------------------------------------------------------------------------
+
+    @classmethod
+    def from_pair(
+        cls,
+        mask_a: ArrayLike,
+        mask_b: ArrayLike,
+        s: int,
+        pad: int = 16,
+        crop_policy: CropPolicy = "union",
+        override_pair_bbox: BoxYX | None = None,
+        bucket_shapes: Sequence[tuple[int, int]] | None = None,
+        bucket_mode: BucketMode = "next_larger",
+        px_size_um: float = 8.0,
+        allow_clipping: bool = False,
+    ) -> GridTransform:
+        """The shared frame of two canonical masks or densities.
+
+        Parameters
+        ----------
+        mask_a, mask_b : (Hc, Wc) array-like
+            Finite and non-negative, on one canvas; one of them may be empty.
+        s : int
+            Downsample factor, >= 1.
+        pad : int
+            Canonical pixels added around both objects (clamped to the canvas; not with ``fixed``).
+        crop_policy : {"union", "fixed", "bucketed"}
+            ``union``: the box around both. ``fixed``: `override_pair_bbox`. ``bucketed``: ``union``, then zero-padded in
+            work space to one of `bucket_shapes`.
+        bucket_shapes : list of (Hb, Wb), in WORK pixels
+        bucket_mode : {"next_larger", "nearest"}
+            See `pairframe.frame.pick_bucket`.
+        px_size_um : float
+            Side of a canonical pixel in um.
+        allow_clipping : bool
+            Let a ``fixed`` box cut mass away; the lost shares are recorded in `clipped_share_ab`.
+        """
+        if crop_policy not in CROP_POLICIES:
+            raise CropPolicyError(
+                f"crop_policy one of {', '.join(CROP_POLICIES)}", repr(crop_policy), "use one of these"
+            )
+        _refuse_unused(crop_policy, override_pair_bbox, bucket_shapes, allow_clipping)
+        s, pad, px_size_um = check_factor(s), check_pad(pad), check_px_size(px_size_um)
+        a, b, tight_boxes = check_pair(mask_a, mask_b)
+        canvas = (a.shape[0], a.shape[1])
+
+        if crop_policy == "fixed":
+            assert override_pair_bbox is not None  # _refuse_unused saw to it
+            box = override_pair_bbox.clamp(canvas)
+        else:
+            box = union_box(tight_boxes, pad, canvas)
+        crop = make_divisible(box, s, canvas)
+        work_shape = (crop.h // s, crop.w // s)
+        bucket = work_shape
+        if crop_policy == "bucketed":
+            bucket = pick_bucket(work_shape, parse_bucket_shapes(bucket_shapes), bucket_mode)
+        transform = cls(
+            canon_shape_hw=canvas,
+            pair_crop_box_yx=crop,
+            downsample_factor=s,
+            work_shape_hw=bucket,
+            work_valid_box_yx=BoxYX(0, work_shape[0], 0, work_shape[1]),
+            work_pad_offsets_yx=(0, 0),
+            px_size_um=px_size_um,
+            clipped_share_ab=shares_outside(a, b, tight_boxes, crop, allow_clipping),
+        )
+        if golden.is_debug():
+            golden.check_containment(transform, tight_boxes)
+        return transform
+
+    # --- units -------------------------------------------------------------------------------
+
+    @property
+    def px_area_um2(self) -> float:
+        """Area of a canonical pixel."""
+        return self.px_size_um**2
+
+    @property
+    def work_px_size_um(self) -> float:
+        """Side of a work pixel."""
+        return self.downsample_factor * self.px_size_um
+
+    @property
+    def work_px_area_um2(self) -> float:
+        """Area of a work pixel."""
+        return self.work_px_size_um**2
+
+    # --- mass: canonical <-> work ------------------------------------------------------------
+
+    def to_work(self, density: ArrayLike, *, debug: bool = False) -> Float:
+        """Crop, sum-pool and place in the bucket.
+
+        Parameters
+        ----------
+        density : (Hc, Wc)
+            Finite and non-negative; mass per canonical pixel.
+        debug : bool
+            Run the golden tests on this call.
+
+        Returns
+        -------
+        (Hw, Ww) float64, mass per work pixel. The total equals the crop's (exactly for integer masses).
+        """
+        array, _ = check_density(density, "density")
+        self._require_shape(array.shape, self.canon_shape_hw, "density")
+        mass_work = np.zeros(self.work_shape_hw)
+        # Slicing stops at the canvas edge by itself, and sum_pool takes what is missing as empty.
+        sum_pool(array[self.pair_crop_box_yx.slices], self.downsample_factor, mass_work[self.work_valid_box_yx.slices])
+        if golden.is_debug(debug):
+            golden.check_pooling(self, array, mass_work)
+        return mass_work
+
+    def rasterize_to_canon(self, mass_work: ArrayLike, *, debug: bool = False) -> Float:
+        """Spread each work pixel's mass evenly over the real canonical pixels of its block.
+
+        Parameters
+        ----------
+        mass_work : (Hw, Ww)
+            Mass per work pixel; only the valid region is read.
+
+        Returns
+        -------
+        (Hc, Wc) float64, mass per canonical pixel; zero outside the crop. The total is that of the valid region.
+        """
+        work = np.asarray(mass_work, dtype=np.float64)
+        self._require_shape(work.shape, self.work_shape_hw, "mass_work")
+        crop, s = self.pair_crop_box_yx, self.downsample_factor
+        valid = work[self.work_valid_box_yx.slices]
+        real_h = real_pixels_per_block(self.canon_shape_hw[0] - crop.y0, s, valid.shape[0])
+        real_w = real_pixels_per_block(self.canon_shape_hw[1] - crop.x0, s, valid.shape[1])
+        mass_canon = np.zeros(self.canon_shape_hw)
+        splat(valid / (real_h[:, None] * real_w), s, mass_canon[crop.slices])
+        if golden.is_debug(debug):
+            golden.check_lifting(self, work, mass_canon)
+        return mass_canon
+
+    def rasterize_velocity_to_canon(self, velocity_work_px: ArrayLike) -> Float:
+        """Lift a displacement field and give it physical units.
+
+        Parameters
+        ----------
+        velocity_work_px : (Hw, Ww, 2)
+            ``[..., 0]`` is dy, ``[..., 1]`` is dx, in work pixels per frame; NaN for unknown.
+
+        Returns
+        -------
+        (Hc, Wc, 2) float64 in um per frame, constant over a block; NaN outside the crop: there nothing is known.
+        """
+        work = np.asarray(velocity_work_px, dtype=np.float64)
+        self._require_shape(work.shape, (*self.work_shape_hw, 2), "velocity_work_px")
+        velocity_um = np.full((*self.canon_shape_hw, 2), np.nan)
+        valid = work[self.work_valid_box_yx.slices]
+        splat(valid * self.work_px_size_um, self.downsample_factor, velocity_um[self.pair_crop_box_yx.slices])
+        return velocity_um
+
+    # --- coordinates: canonical <-> work -----------------------------------------------------
+
+    def canon_to_work_yx(self, canon_yx: ArrayLike) -> NDArray[Any]:
+        """Map canonical positions (..., 2) to work positions (..., 2), rows first.
+
+        Integers are pixel indices: the answer is the index of the work pixel that holds that pixel. Floats are points,
+        with pixel ``i`` covering ``[i, i + 1)``: the answer is the exact point.
+        """
+        yx = self._points(canon_yx) - np.array([self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0])
+        s = self.downsample_factor
+        work_yx: NDArray[Any] = (yx // s if yx.dtype.kind == "i" else yx / s) + np.array(self.work_pad_offsets_yx)
+        return work_yx
+
+    def work_to_canon_yx(self, work_yx: ArrayLike) -> NDArray[Any]:
+        """Map work positions (..., 2) to canonical ones: a block's first pixel, or the exact point for floats."""
+        yx = self._points(work_yx) - np.array(self.work_pad_offsets_yx)
+        canon_yx: NDArray[Any] = yx * self.downsample_factor + np.array(
+            [self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0]
+        )
+        return canon_yx
+
+    # --- keeping -----------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """One line of JSON; `from_json` gives an equal transform back."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> GridTransform:
+        """The transform that `to_json` wrote."""
+        try:
+            fields = json.loads(text)
+            for name in ("pair_crop_box_yx", "work_valid_box_yx"):
+                fields[name] = BoxYX(**fields[name])
+            for name in ("canon_shape_hw", "work_shape_hw", "work_pad_offsets_yx", "clipped_share_ab"):
+                fields[name] = tuple(fields[name])
+            return cls(**fields)
+        except (ValueError, TypeError, KeyError) as error:
+            if isinstance(error, TransformError):
+                raise
+            raise TransformError(
+                "the JSON of a GridTransform", str(error), "write it with GridTransform.to_json"
+            ) from error
+
+    def __repr__(self) -> str:
+        crop, (hw, ww) = self.pair_crop_box_yx, self.work_shape_hw
+        valid = self.work_valid_box_yx.shape_hw
+        bucket = "" if valid == (hw, ww) else f" in a {hw} x {ww} bucket at {self.work_pad_offsets_yx}"
+        clipped = f", clipped {self.clipped_share_ab}" if any(self.clipped_share_ab) else ""
+        return (
+            f"GridTransform(canvas {self.canon_shape_hw[0]} x {self.canon_shape_hw[1]} px of {self.px_size_um:g} um, "
+            f"crop y {crop.y0}:{crop.y1} x {crop.x0}:{crop.x1}, "
+            f"s={self.downsample_factor} -> work {valid[0]} x {valid[1]} px of {self.work_px_size_um:g} um{bucket}{clipped})"
+        )
+
+    # --- checks ------------------------------------------------------------------------------
+
+    @staticmethod
+    def _require_shape(shape: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:
+        if shape != wanted:
+            raise TransformError(
+                f"{name} of shape {wanted}", f"{shape}", "use the transform that was built for this pair"
+            )
+
+    @staticmethod
+    def _points(yx: ArrayLike) -> NDArray[Any]:
+        points = np.asarray(yx)
+        if points.dtype.kind not in "uif" or points.ndim == 0 or points.shape[-1] != 2:
+            raise TransformError(
+                "positions of shape (..., 2), rows first",
+                f"shape {points.shape}, dtype {points.dtype}",
+                "e.g. [(y, x), (y, x)]",
+            )
+        return points.astype(np.float64 if points.dtype.kind == "f" else np.int64)
+
+
+def _refuse_unused(
+    crop_policy: str, box: BoxYX | None, bucket_shapes: Sequence[tuple[int, int]] | None, allow_clipping: bool
+) -> None:
+    """An argument that the policy would ignore is a misunderstanding: say so instead of ignoring it."""
+    if crop_policy == "fixed" and box is None:
+        raise MissingBoxError(
+            'override_pair_bbox with crop_policy="fixed"', "None", "give override_pair_bbox=BoxYX(y0, y1, x0, x1)"
+        )
+    unused = [
+        name
+        for name, given, policy in (
+            ("override_pair_bbox", box is not None, "fixed"),
+            ("allow_clipping", allow_clipping, "fixed"),
+            ("bucket_shapes", bucket_shapes is not None, "bucketed"),
+        )
+        if given and crop_policy != policy
+    ]
+    if unused:
+        raise CropPolicyError(
+            f"only arguments that crop_policy={crop_policy!r} uses",
+            ", ".join(unused),
+            "drop them or change the crop_policy",
+        )

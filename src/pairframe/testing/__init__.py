@@ -1,0 +1,8 @@
+"""TESTING: shapes with known answers, for our tests, for the demo and for those who add an engine.
+
+Sizes and seeds come in, arrays and truths go out. It knows no files and no command line.
+"""
+
+from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
+
+__all__ = ["disc", "embryo", "growing_embryo", "tiny_and_huge_embryo"]
