@@ -1,0 +1,25 @@
+"""In: mask files and arrays. Out: checked `Mask` values and their mass densities.
+
+This folder must not know about pairs, frames, grids or transport.
+"""
+
+from pairframe.masks.clean import clean_mask
+from pairframe.masks.io import count_pages, list_labels, read_labels, read_mask
+from pairframe.masks.mask import Mask
+from pairframe.masks.mass import MassMode, mass_density
+from pairframe.masks.spec import MaskSpec, parse_spec
+from pairframe.masks.write import write_mask
+
+__all__ = [
+    "Mask",
+    "MaskSpec",
+    "MassMode",
+    "clean_mask",
+    "count_pages",
+    "list_labels",
+    "mass_density",
+    "parse_spec",
+    "read_labels",
+    "read_mask",
+    "write_mask",
+]

@@ -1,0 +1,197 @@
+"""Reading: from a file name to a checked `Mask`, one page at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.errors import (
+    AnisotropicPixelsError,
+    EmptyCanvasError,
+    FileMissingError,
+    ImageTooLargeError,
+    MissingLabelError,
+    MissingPageError,
+    NotNumericError,
+    NotTwoDimensionalError,
+    UnknownFormatError,
+    UnreadableFileError,
+)
+from pairframe.masks.mask import Mask, checked_px_size
+from pairframe.masks.readers import FORMATS, ImageSource
+from pairframe.masks.spec import Label, MaskSpec, can_be_seen, parse_spec
+
+MAX_PIXELS = 2**28
+_SAME_SIZE = 1e-3  # relative difference up to which a pixel counts as square
+
+PathOrSpec = str | os.PathLike[str]
+
+
+def read_mask(
+    path: PathOrSpec,
+    *,
+    label: int | Literal["all"] | None = None,
+    page: int | None = None,
+    px_size_um: float | None = None,
+    density: bool = False,
+    max_pixels: int = MAX_PIXELS,
+) -> Mask:
+    """Read one mask from a PNG, TIFF, ImageJ, OME-TIFF, NPY, NPZ, Zarr or OME-Zarr file.
+
+    Parameters
+    ----------
+    path : str or path
+        ``PATH[@PAGE][:LABEL]``, such as ``labels.tif:3``, ``stack.tif@4:all`` or
+        ``img.zarr/labels/cells:all``.
+    label : int, "all" or None
+        The object with this id, or every positive pixel, of an integer image.
+    page : int or None
+        0-based index into the flattened leading axes of a stack.
+    px_size_um : float or None
+        Side of a pixel in micrometres; wins over what the file says.
+    density : bool
+        Take grey values as mass per pixel.
+    max_pixels : int
+        Refuse, before decoding, a page that declares more pixels than this.
+    """
+    checked_px_size(px_size_um)
+    spec = parse_spec(path).narrowed(page, label)
+    values, file_px_size_um = _read_page(spec, max_pixels)
+    if spec.label is not None:
+        values = _select_label(values, spec, spec.label)
+    px_size_um = file_px_size_um if px_size_um is None else px_size_um
+    return Mask(values, px_size_um=px_size_um, source=str(spec), density=density)
+
+
+def read_labels(
+    path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS
+) -> tuple[NDArray[Any], float | None]:
+    """Return a label image, (H, W) integers, and its pixel size in micrometres or None."""
+    spec = parse_spec(path).narrowed(page, None)
+    values, px_size_um = _read_page(spec, max_pixels)
+    return _as_labels(values, spec), px_size_um
+
+
+def list_labels(path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS) -> list[int]:
+    """Return the positive ids of a label image in rising order."""
+    return _positive_ids(read_labels(path, page=page, max_pixels=max_pixels)[0])
+
+
+def count_pages(path: PathOrSpec) -> int:
+    """Return how many 2-D pages the file holds; only its header is read."""
+    with _open(parse_spec(path)) as source:
+        return source.page_count
+
+
+@contextmanager
+def _open(spec: MaskSpec) -> Iterator[ImageSource]:
+    if not can_be_seen(spec.path):
+        raise FileMissingError(
+            "an existing file",
+            f"{str(spec.path)!r}",
+            "check the path; a page (a number) and a label (a number or all) follow it as PATH@PAGE:LABEL",
+        )
+    form = FORMATS.get(spec.path.suffix.lower())
+    if form is None:
+        raise UnknownFormatError(
+            f"one of {', '.join(FORMATS)}", f"{str(spec.path)!r}", "convert the image to one of these formats"
+        )
+    with form.open(spec.path, spec.inner) as source:
+        if len(source.shape) < 2:
+            raise NotTwoDimensionalError(
+                "a 2-D image", f"an array of shape {source.shape} in {str(spec)!r}", "save it as (height, width)"
+            )
+        if min(source.shape) < 0:
+            raise UnreadableFileError("sides >= 0", f"shape {source.shape} in {str(spec)!r}", "write the file again")
+        yield source
+
+
+def _read_page(spec: MaskSpec, max_pixels: int) -> tuple[NDArray[Any], float | None]:
+    """Decode the chosen page; everything that the header can tell is checked before."""
+    with _open(spec) as source:
+        height, width = source.shape[-2:]
+        if height * width == 0:
+            raise EmptyCanvasError(
+                "at least one pixel", f"a canvas of {height} x {width} px in {str(spec)!r}", "write the file again"
+            )
+        if source.dtype.kind not in "biuf":
+            raise NotNumericError(
+                "bool, integer or float pixels", f"dtype {source.dtype} in {str(spec)!r}", "save the image as numbers"
+            )
+        page = _choose_page(source, spec)
+        declared = max(height * width, source.decoded_px)
+        if declared > max_pixels:
+            raise ImageTooLargeError(
+                f"at most {max_pixels} pixels",
+                f"{declared} to decode for {height} x {width} px in {str(spec)!r}",
+                "crop the image, or raise max_pixels if you trust the file",
+            )
+        px_size_um = _square_size_um(source, spec)
+        return source.read_page(page), px_size_um
+
+
+def _choose_page(source: ImageSource, spec: MaskSpec) -> int:
+    count = source.page_count
+    page = 0 if spec.page is None and count == 1 else spec.page
+    if page is None or page >= count:
+        raise MissingPageError(
+            "the number of one page" if page is None else f"a page from 0 to {count - 1}",
+            f"{'none' if page is None else page} for {count} pages of shape {source.shape} in {str(spec)!r}",
+            f"choose one with page=0 or {spec.path.name}@0; the last is {count - 1}",
+        )
+    return page
+
+
+def _square_size_um(source: ImageSource, spec: MaskSpec) -> float | None:
+    if source.px_size_yx_um is None:
+        return None
+    size_y, size_x = source.px_size_yx_um
+    if abs(size_y - size_x) > _SAME_SIZE * max(size_y, size_x):
+        raise AnisotropicPixelsError(
+            "square pixels",
+            f"{size_y:g} um high and {size_x:g} um wide in {str(spec)!r}",
+            "resample the image to square pixels, or correct the metadata of the file",
+        )
+    return size_x if size_x == size_y else (size_x + size_y) / 2
+
+
+def _as_labels(values: NDArray[Any], spec: MaskSpec) -> NDArray[Any]:
+    if values.dtype.kind == "f":
+        raise MissingLabelError(
+            "an integer label image",
+            f"{values.dtype} pixels in {str(spec)!r}",
+            "save the ids as integers, or read the image without a label",
+        )
+    return values.astype(np.uint8) if values.dtype == np.bool_ else values
+
+
+def _select_label(values: NDArray[Any], spec: MaskSpec, label: Label) -> NDArray[np.bool_]:
+    labels = _as_labels(values, spec)
+    chosen: NDArray[np.bool_] = labels > 0 if label == "all" else labels == label
+    if label != "all" and not chosen.any():
+        ids = _positive_ids(labels)
+        some = ", ".join(str(i) for i in ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
+        raise MissingLabelError(
+            "a label that is in the image",
+            f"{str(spec)!r}, where the labels are: {some or 'none'}",
+            f'choose one of these, or "{spec.path.name}:all"',
+        )
+    return chosen
+
+
+def _positive_ids(labels: NDArray[Any]) -> list[int]:
+    highest = int(labels.max())
+    if highest > 2**24 or labels.min() < 0:
+        ids = np.unique(labels)
+        return [int(i) for i in ids[ids > 0]]
+    # A table of flags, row by row: far cheaper than sorting all pixels.
+    seen = np.zeros(highest + 1, bool)
+    for row in labels:
+        seen[row] = True
+    seen[0] = False
+    return [int(i) for i in np.flatnonzero(seen)]

@@ -1,0 +1,34 @@
+"""The formats that can be read. A new one is a function and one line in `FORMATS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairframe.masks.readers.base import ImageSource
+from pairframe.masks.readers.numpy_files import open_npy, open_npz
+from pairframe.masks.readers.png import open_png
+from pairframe.masks.readers.tiff import open_tiff
+from pairframe.masks.readers.zarr_files import open_zarr
+
+__all__ = ["FORMATS", "Format", "ImageSource"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to open a file of one kind, and whether inner paths follow its name."""
+
+    open: Callable[[Path, str | None], AbstractContextManager[ImageSource]]
+    has_inner_paths: bool = False
+
+
+FORMATS = {
+    ".png": Format(open_png),
+    ".tif": Format(open_tiff),
+    ".tiff": Format(open_tiff),
+    ".npy": Format(open_npy),
+    ".npz": Format(open_npz, has_inner_paths=True),
+    ".zarr": Format(open_zarr, has_inner_paths=True),
+}

@@ -1,0 +1,83 @@
+"""What every reader offers: an `ImageSource`, opened but not yet decoded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.errors import GreyImageError, PairframeError, UnreadableFileError
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """The header of an open image file, and a way to decode one page.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (..., H, W); all axes before the last two, flattened in C order, are the pages.
+    dtype : numpy dtype
+        Of the pixels.
+    read_page : callable
+        Page index to (H, W) array; only called while the file is open.
+    px_size_yx_um : (float, float) or None
+        Height and width of a pixel in micrometres, None when the file does not tell.
+    decoded_px : int
+        Pixels that must be decoded to get one page, when that is more than H * W.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read_page: Callable[[int], NDArray[Any]]
+    px_size_yx_um: tuple[float, float] | None = None
+    decoded_px: int = 0
+
+    @property
+    def page_count(self) -> int:
+        return math.prod(self.shape[:-2])
+
+
+@contextmanager
+def broken_file_is_our_error(path: Path, kind: str, *library_errors: type[Exception]) -> Iterator[None]:
+    """Turn what a library raises about a bad file into `UnreadableFileError`."""
+    try:
+        yield
+    except PairframeError:
+        raise
+    except library_errors as error:
+        detail = str(error) or type(error).__name__
+        fix = "write the file again, or check that its content is what its name says"
+        if "imagecodecs" in detail:
+            fix = "pip install imagecodecs, or save the image uncompressed"
+        raise UnreadableFileError(
+            f"a complete {kind} file", f"{str(path)!r}, which fails with: {detail}", fix
+        ) from error
+
+
+def grey_from_channels(pixels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return the one grey image that an (H, W, C) image with equal channels holds.
+
+    C is 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha); alpha must be opaque everywhere.
+    """
+    colours = pixels.shape[2] - (pixels.shape[2] in (2, 4))
+    if colours != pixels.shape[2]:
+        opaque = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1
+        if (pixels[..., -1] != opaque).any():
+            raise GreyImageError(
+                "a grey or binary image", f"transparent pixels in {name!r}", "save the image without an alpha channel"
+            )
+    grey: NDArray[Any] = pixels[..., 0]
+    if any((pixels[..., channel] != grey).any() for channel in range(1, colours)):
+        raise GreyImageError(
+            "a grey or binary image",
+            f"a colour image in {name!r}",
+            "save the mask itself as 8-bit grey, not an overlay or a colour rendering",
+        )
+    return grey

@@ -1,0 +1,167 @@
+"""TIFF, ImageJ stacks and OME-TIFF, by tifffile.
+
+The resolution of a plain TIFF is ignored: most programs write 72 dpi or nothing there.
+Pixels come as stored: neither a colour table nor "min is white" changes them.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.errors import MissingPageError, UnreadableFileError
+from pairframe.masks.readers.base import ImageSource, broken_file_is_our_error, grey_from_channels
+from pairframe.masks.readers.units import size_yx_um
+
+if TYPE_CHECKING:
+    from tifffile import TiffFile, TiffPageSeries
+
+# ImageJ stores 1 / size as a ratio of two 32-bit integers; this key of ours keeps the size exactly.
+EXACT_SIZE_KEY = "pairframe_px_size_um"
+
+
+@contextmanager
+def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
+    """Open a TIFF; pages of all series are counted through, in file order."""
+    from tifffile import TiffFile
+
+    # tifffile trusts the tags it reads, so a damaged one shows up as any of these; ZeroDivisionError is one.
+    errors = (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RuntimeError, struct.error)
+    with (
+        broken_file_is_our_error(path, "TIFF", *errors, zlib.error),
+        _quiet_log() as complaints,
+        TiffFile(path) as tiff,
+    ):
+        series = _equal_series(tiff, path)
+        first = series[0]
+        if complaints:
+            raise ValueError(complaints[0])
+        # Samples (colour) come last, or are pages when they are stored as planes.
+        shape = first.shape[:-1] if _has_channels(first) else first.shape
+        pages_each = int(np.prod(shape[:-2], dtype=np.int64))
+        one_by_one = len(first) == pages_each and not first.is_truncated
+        page_px = first.keyframe.tilewidth * first.keyframe.tilelength if first.keyframe.is_tiled else 0
+
+        def read_page(page: int) -> NDArray[Any]:
+            which, index = divmod(page, pages_each)
+            pixels = _read_plane(tiff, series[which], index, one_by_one)
+            if complaints:
+                raise ValueError(complaints[0])
+            return grey_from_channels(pixels, path.name) if _has_channels(first) else pixels
+
+        yield ImageSource(
+            shape=shape if len(series) == 1 else (len(series), *shape),
+            dtype=np.dtype(first.dtype),
+            read_page=read_page,
+            px_size_yx_um=_px_size_yx_um(tiff),
+            decoded_px=page_px if one_by_one or first.is_truncated else first.size,
+        )
+
+
+def _equal_series(tiff: TiffFile, path: Path) -> list[TiffPageSeries]:
+    series = list(tiff.series)
+    if not series or series[0].dtype is None:
+        raise UnreadableFileError("at least one image", f"none in {str(path)!r}", "write the file again")
+    if len({(one.shape, one.dtype) for one in series}) > 1:
+        shapes = ", ".join(str(one.shape) for one in series[:5])
+        raise MissingPageError(
+            "images of one size in the file",
+            f"{len(series)} series of shapes {shapes} in {str(path)!r}",
+            "save the wanted series as a file of its own",
+        )
+    return series
+
+
+def _has_channels(series: TiffPageSeries) -> bool:
+    return bool(series.axes.endswith("S")) and len(series.shape) > 2
+
+
+def _read_plane(tiff: TiffFile, series: TiffPageSeries, index: int, one_by_one: bool) -> NDArray[Any]:
+    """Return one (H, W) or (H, W, C) plane of a series."""
+    height_width = series.shape[-2:]
+    if one_by_one:
+        page = series[index]
+        if page is None:
+            raise ValueError(f"page {index} is named in the metadata but is not in the file")
+        ends = [start + length for start, length in zip(page.dataoffsets, page.databytecounts, strict=True)]
+        # tifffile fills up some incomplete pages with zeros.
+        if max(ends, default=0) > tiff.filehandle.size:
+            raise ValueError(f"the file ends before page {index} does")
+        pixels: NDArray[Any] = page.asarray()
+        return pixels
+    if series.is_truncated and series.dataoffset is not None and not _has_channels(series):
+        # ImageJ describes only the first page of a large stack; the others follow without a header.
+        dtype = np.dtype(series.dtype).newbyteorder(tiff.byteorder)
+        count = height_width[0] * height_width[1]
+        start = series.dataoffset + index * count * dtype.itemsize
+        plane: NDArray[Any] = np.fromfile(tiff.filehandle.path, dtype, count, offset=start)
+        return plane.reshape(height_width)
+    everything: NDArray[Any] = series.asarray()
+    axes = 3 if _has_channels(series) else 2
+    planes: list[NDArray[Any]] = list(everything.reshape(-1, *series.shape[-axes:]))
+    return planes[index]
+
+
+def _px_size_yx_um(tiff: TiffFile) -> tuple[float, float] | None:
+    if tiff.is_ome and tiff.ome_metadata:
+        return _ome_size(tiff.ome_metadata)
+    if not tiff.is_imagej:
+        return None
+    metadata = tiff.imagej_metadata or {}
+    tags = tiff.pages.first.tags
+    per_unit = [tags[name].value if name in tags else (0, 1) for name in ("YResolution", "XResolution")]
+    if any(pixels == 0 for pixels, _ in per_unit):
+        return None
+    side_y, side_x = (units / pixels for pixels, units in per_unit)
+    unit = metadata.get("unit")
+    # "yunit" and "xunit" differ from "unit" only when the axes were calibrated one by one.
+    size = size_yx_um(side_y, metadata.get("yunit", unit), side_x, unit)
+    exact = metadata.get(EXACT_SIZE_KEY)
+    if size is not None and isinstance(exact, int | float) and np.allclose(size, exact, rtol=1e-6, atol=0):
+        return float(exact), float(exact)
+    return size
+
+
+def _ome_size(xml: str) -> tuple[float, float] | None:
+    try:
+        pixels = next((node for node in ElementTree.fromstring(xml).iter() if node.tag.endswith("}Pixels")), None)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"OME-XML that does not parse: {error}") from error
+    if pixels is None:
+        return None
+    # The schema says that a missing unit is the micrometre.
+    y, x = (
+        (pixels.get(f"PhysicalSize{axis}"), pixels.get(f"PhysicalSize{axis}Unit", "\u00b5m")) for axis in ("Y", "X")
+    )
+    return size_yx_um(*y, *x)
+
+
+@contextmanager
+def _quiet_log() -> Iterator[list[str]]:
+    """Keep tifffile's log messages of this thread off stderr; collect its errors."""
+    complaints: list[str] = []
+    thread = threading.get_ident()
+
+    def keep(record: logging.LogRecord) -> bool:
+        if record.thread != thread:
+            return True
+        if record.levelno >= logging.ERROR:
+            complaints.append(record.getMessage())
+        return False
+
+    logger = logging.getLogger("tifffile")
+    logger.addFilter(keep)
+    try:
+        yield complaints
+    finally:
+        logger.removeFilter(keep)

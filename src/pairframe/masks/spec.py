@@ -1,0 +1,120 @@
+"""The text that names a mask: ``PATH[/INNER][@PAGE][:LABEL]``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pairframe.errors import MissingLabelError, MissingPageError
+from pairframe.masks.readers import FORMATS
+
+Label = int | Literal["all"]
+
+# Only digits or "all" make a label, so the colon of C:\masks\a.tif is left alone.
+_LABEL = re.compile(r"(?P<rest>.+):(?P<label>[0-9]+|all)", re.DOTALL)
+_PAGE = re.compile(r"(?P<rest>.+)@(?P<page>[0-9]+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class MaskSpec:
+    """One image in a file, and what to take of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or the directory of a Zarr.
+    inner : str or None
+        Name within an .npz or .zarr.
+    page : int or None
+        0-based index into the flattened leading axes of a stack.
+    label : int, "all" or None
+        Id of a label image, or every positive pixel; None for an image that is a mask.
+    """
+
+    path: Path
+    inner: str | None = None
+    page: int | None = None
+    label: Label | None = None
+
+    def __post_init__(self) -> None:
+        page, label = self.page, self.label
+        if page is not None and (isinstance(page, bool) or not hasattr(page, "__index__") or page < 0):
+            raise MissingPageError("page to be a whole number >= 0", repr(page), "count pages from 0")
+        is_id = not isinstance(label, bool) and hasattr(label, "__index__")
+        if label is not None and label != "all" and not (is_id and int(label) > 0):
+            raise MissingLabelError(
+                'label to be a whole number >= 1 or "all"', repr(label), "choose an object; 0 is the background"
+            )
+
+    def __str__(self) -> str:
+        inner = "" if self.inner is None else f"/{self.inner}"
+        page = "" if self.page is None else f"@{self.page}"
+        label = "" if self.label is None else f":{self.label}"
+        return f"{self.path}{inner}{page}{label}"
+
+    def narrowed(self, page: int | None, label: Label | None) -> MaskSpec:
+        """Return the spec with what the keywords add; refuse a contradiction."""
+        if None not in (page, self.page) and page != self.page:
+            raise MissingPageError("one page", f"page={page!r} beside {str(self)!r}", "name the page once")
+        if None not in (label, self.label) and label != self.label:
+            raise MissingLabelError("one label", f"label={label!r} beside {str(self)!r}", "name the label once")
+        return MaskSpec(
+            self.path,
+            self.inner,
+            self.page if page is None else page,
+            self.label if label is None else label,
+        )
+
+
+def parse_spec(text: str | os.PathLike[str]) -> MaskSpec:
+    """Read ``labels.tif:3``, ``stack.tif@4:3``, ``img.zarr/labels/cells:all`` and the like.
+
+    A file that exists under the longer name wins: ``odd@4`` is a file if there is one.
+    Within an .npz or .zarr the last ``@`` and ``:`` always mean page and label.
+    """
+    text = os.fspath(text)
+    container, inner = _split_container(text)
+    if container is not None:
+        inner, page, label = _readings(inner)[-1]
+        return MaskSpec(Path(container), inner.strip("/") or None, page, label)
+    readings = _readings(text)
+    path, page, label = next((reading for reading in readings if can_be_seen(reading[0])), readings[-1])
+    return MaskSpec(Path(path), None, page, label)
+
+
+def can_be_seen(path: str | Path) -> bool:
+    """Whether there is such a file or folder; a name that the system refuses is not there."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
+def _readings(text: str) -> list[tuple[str, int | None, Label | None]]:
+    """All ways to read ``text``, the longest path first."""
+    found: list[tuple[str, int | None, Label | None]] = [(text, None, None)]
+    label: Label | None = None
+    if match := _LABEL.fullmatch(text):
+        text = match["rest"]
+        label = "all" if match["label"] == "all" else int(match["label"])
+        found.append((text, None, label))
+    if match := _PAGE.fullmatch(text):
+        found.append((match["rest"], int(match["page"]), label))
+    return found
+
+
+def _split_container(text: str) -> tuple[str | None, str]:
+    """Split after the first component that is an .npz or .zarr and has more behind it."""
+    suffixes = "|".join(re.escape(suffix) for suffix, form in FORMATS.items() if form.has_inner_paths)
+    candidates = [match.end() for match in re.finditer(rf"(?i:{suffixes})(?=[/\\].)", text)]
+    if not candidates:
+        return None, ""
+    end = next((end for end in candidates if can_be_seen(text[:end])), candidates[0])
+    container, inner = text[:end], text[end + 1 :]
+    if not container.lower().endswith(".zarr") and Path(container).is_dir():
+        # A folder of files that only looks like an archive.
+        return None, ""
+    return container, inner

@@ -1,0 +1,102 @@
+"""Writing masks, so that a crash never leaves half a file under the final name."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from pairframe.errors import FileError, FileMissingError, GreyImageError, UnknownFormatError
+from pairframe.masks.mask import Mask
+from pairframe.masks.readers.tiff import EXACT_SIZE_KEY
+
+# What the OME schema can name; 64-bit integers and half floats are not among it.
+_OME_DTYPES = {"bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64"}
+
+
+def write_mask(mask: Mask, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+    """Write a mask as .tif, .tiff, .png or .npy; values come back exactly.
+
+    A TIFF keeps the pixel size. A binary mask becomes an ImageJ TIFF (0 and 255) that
+    Fiji opens calibrated; a density, or a name in ``.ome.tif``, becomes an OME-TIFF.
+    A PNG holds binary masks only. PNG and NPY lose the pixel size: give
+    ``px_size_um=`` again when you read them. Source and history are not written.
+
+    Parameters
+    ----------
+    mask : Mask
+        What to write.
+    path : str or path
+        Taken as it is; the extension chooses the format.
+    overwrite : bool
+        Replace an existing file, in one step.
+    """
+    path = Path(path)
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise UnknownFormatError(f"one of {', '.join(_WRITERS)} to write", f"{str(path)!r}", "change the extension")
+    if os.path.lexists(path) and (not overwrite or path.is_dir()):
+        raise FileError("a new file", f"{str(path)!r}, which exists", "choose another name or pass overwrite=True")
+    if not path.parent.is_dir():
+        raise FileMissingError("an existing folder", f"{str(path.parent)!r}", "create the folder first")
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with beside.open("xb") as stream:
+            write(mask, stream, path)
+        beside.replace(path)
+    except OSError as error:
+        raise FileError(
+            "a place to write to",
+            f"{str(path)!r}, where it fails with: {error}",
+            "check the free space and the permissions of the folder",
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:
+    import tifffile
+
+    px_size_um = mask.px_size_um
+    if mask.is_binary and not path.stem.lower().endswith(".ome"):
+        pixels = mask.values.astype(np.uint8) * np.uint8(255)
+        if px_size_um is None:
+            tifffile.imwrite(stream, pixels, imagej=True)
+            return
+        metadata = {"unit": "micron", EXACT_SIZE_KEY: repr(px_size_um)}
+        resolution = (1 / px_size_um, 1 / px_size_um)
+        tifffile.imwrite(stream, pixels, imagej=True, resolution=resolution, metadata=metadata)
+        return
+    if mask.values.dtype.name not in _OME_DTYPES:
+        raise FileError(
+            "a density that an OME-TIFF can hold (integers up to 32 bit, float32, float64)",
+            f"dtype {mask.values.dtype}",
+            "convert the density to float64, or write it as .npy",
+        )
+    size = {} if px_size_um is None else {f"PhysicalSize{axis}": px_size_um for axis in "XY"}
+    units = {} if px_size_um is None else {f"PhysicalSize{axis}Unit": "\u00b5m" for axis in "XY"}
+    tifffile.imwrite(stream, mask.values, ome=True, photometric="minisblack", metadata={"axes": "YX", **size, **units})
+
+
+def _write_png(mask: Mask, stream: IO[bytes], path: Path) -> None:
+    from PIL import Image
+
+    if not mask.is_binary:
+        raise GreyImageError("a binary mask for PNG", f"a density ({mask.values.dtype})", "write it as .tif or .npy")
+    Image.fromarray(mask.values.astype(np.uint8) * np.uint8(255)).save(stream, format="PNG")
+
+
+def _write_npy(mask: Mask, stream: IO[bytes], path: Path) -> None:
+    np.save(stream, mask.values, allow_pickle=False)
+
+
+_WRITERS: dict[str, Callable[[Mask, IO[bytes], Path], None]] = {
+    ".tif": _write_tiff,
+    ".tiff": _write_tiff,
+    ".png": _write_png,
+    ".npy": _write_npy,
+}

@@ -1,0 +1,39 @@
+"""The command line as a person meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pairframe
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).parent / "pairframe", *words], capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+def test_the_demo_writes_its_picture_and_says_where(tmp_path: Path) -> None:
+    done = run("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "picture: pairframe-demo/pair_frame.png"
+    assert (tmp_path / "pairframe-demo/pair_frame.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unusable_folder_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    done = run("demo", "--out", "taken", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "choose another one with --out" in done.stderr
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    assert run("--version", cwd=tmp_path).stdout.strip() == f"pairframe {pairframe.__version__}"
+
+
+def test_wrong_usage_is_exit_code_2(tmp_path: Path) -> None:
+    assert run("demo", "--no-such-option", cwd=tmp_path).returncode == 2

@@ -1,0 +1,223 @@
+"""Files that are missing, broken, huge or hostile."""
+
+import importlib.util
+import io
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+import tifffile
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from pairframe import errors
+from pairframe.masks import count_pages, read_mask
+
+NOISE = np.random.default_rng(0).integers(0, 2, (64, 64)).astype(np.uint8)
+
+
+def save(path):
+    """Write NOISE in the format that the name asks for."""
+    if path.suffix == ".png":
+        Image.fromarray(NOISE * 255).save(path)
+    elif path.suffix == ".tif":
+        compression = "zlib" if path.stem == "packed" else None
+        tile = (16, 16) if path.stem == "tiled" else None
+        tifffile.imwrite(path, NOISE, compression=compression, tile=tile, imagej=path.stem == "ij")
+    elif path.suffix == ".npy":
+        np.save(path, NOISE)
+    else:
+        np.savez_compressed(path, NOISE)
+    return path
+
+
+ALL = ["a.png", "a.tif", "ij.tif", "packed.tif", "tiled.tif", "a.npy", "a.npz"]
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("keep", [0.0, 0.01, 0.3, 0.7, 0.95])
+def test_a_truncated_file_is_unreadable(tmp_path, name, keep, capfd):
+    path = save(tmp_path / name)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep)])
+    with pytest.raises(errors.UnreadableFileError, match=f"expected a complete .* file, got .*{name}") as caught:
+        read_mask(path)
+    assert caught.value.__cause__ is not None
+    assert capfd.readouterr() == ("", "")
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(ALL), st.data())
+def test_a_damaged_file_is_read_or_refused_but_never_crashes(tmp_path, capfd, name, data):
+    path = save(tmp_path / name)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, min(400, len(content) - 1)))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        mask = read_mask(path, density=True, max_pixels=10**6)
+    except errors.InputError:
+        pass
+    else:
+        assert mask.values.size <= 10**6
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.npy", "a.npz"])
+def test_garbage_is_unreadable(tmp_path, name):
+    (tmp_path / name).write_bytes(b"this is a text about masks " * 20)
+    with pytest.raises(errors.UnreadableFileError, match="its content is what its name says"):
+        read_mask(tmp_path / name)
+    with pytest.raises(errors.UnreadableFileError, match="expected a complete"):
+        count_pages(tmp_path / name)
+
+
+def test_a_header_that_does_not_parse_is_unreadable(tmp_path):
+    np.save(tmp_path / "a.npy", NOISE)
+    content = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(content.replace(b"(64, 64)", b"(64, 64("))
+    with pytest.raises(errors.UnreadableFileError, match="a complete NPY file"):
+        read_mask(tmp_path / "a.npy")
+
+
+def test_a_directory_is_no_image_and_a_file_is_no_zarr(tmp_path):
+    (tmp_path / "a.tif").mkdir()
+    with pytest.raises(errors.UnreadableFileError, match="a complete TIFF file"):
+        read_mask(tmp_path / "a.tif")
+    (tmp_path / "a.zarr").write_bytes(b"zarr")
+    with pytest.raises(errors.UnreadableFileError, match="expected a Zarr directory"):
+        read_mask(tmp_path / "a.zarr")
+
+
+def test_a_broken_zarr_is_unreadable(tmp_path):
+    (tmp_path / "empty.zarr").mkdir()
+    with pytest.raises(errors.UnreadableFileError, match="a complete Zarr file"):
+        read_mask(tmp_path / "empty.zarr")
+    zarr.create_array(tmp_path / "a.zarr", data=NOISE)
+    (tmp_path / "a.zarr" / "c" / "0" / "0").write_bytes(b"no chunk")
+    with pytest.raises(errors.UnreadableFileError, match="a complete Zarr file"):
+        read_mask(tmp_path / "a.zarr")
+    (tmp_path / "a.zarr" / "zarr.json").write_text("{")
+    with pytest.raises(errors.UnreadableFileError, match="a complete Zarr file"):
+        read_mask(tmp_path / "a.zarr")
+
+
+def test_missing_files_and_unknown_formats_are_told_apart(tmp_path):
+    with pytest.raises(errors.FileMissingError, match=r"an existing file, got .*PATH@PAGE:LABEL"):
+        read_mask(tmp_path / "no.tif")
+    with pytest.raises(errors.FileMissingError, match=r"no.zarr"):
+        read_mask(f"{tmp_path}/no.zarr/labels/cells:all")
+    with pytest.raises(errors.FileMissingError, match="an existing file"):
+        read_mask("x" * 5000 + ".tif:3")
+    (tmp_path / "a.bmp").write_bytes(b"BM")
+    with pytest.raises(errors.UnknownFormatError, match=r"one of \.png, \.tif, \.tiff, \.npy, \.npz, \.zarr, got"):
+        read_mask(tmp_path / "a.bmp")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_pickles_are_never_loaded(tmp_path, name):
+    array = np.array([[{"a": 1}, None]], dtype=object)
+    (np.save if name == "a.npy" else np.savez)(tmp_path / name, array, allow_pickle=True)
+    with pytest.raises(errors.UnsafeFileError, match="could run any code"):
+        read_mask(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_declared_size_is_checked(tmp_path, name):
+    path = save(tmp_path / name)
+    assert read_mask(path, max_pixels=64 * 64).area_px == NOISE.sum()
+    with pytest.raises(errors.ImageTooLargeError, match=r"at most 4095 pixels, got 4096.*raise max_pixels"):
+        read_mask(path, max_pixels=64 * 64 - 1)
+
+
+def npy_header(shape, dtype="|u1"):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def png_header(width, height):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"0")) + chunk(b"IEND", b"")
+
+
+def test_bombs_are_refused_before_decoding(tmp_path):
+    (tmp_path / "a.npy").write_bytes(npy_header((10**6, 10**6)))
+    (tmp_path / "a.png").write_bytes(png_header(10**5, 10**5))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("arr_0.npy", npy_header((2**15, 2**15)) + b"")
+    for name in ("a.npy", "a.png"):
+        with pytest.raises(errors.ImageTooLargeError, match="at most 268435456 pixels"):
+            read_mask(tmp_path / name)
+    with pytest.raises(errors.UnreadableFileError, match=r"bytes in 'arr_0.npy', as its header says"):
+        read_mask(tmp_path / "a.npz")
+
+
+def test_an_npz_that_packs_a_huge_array_is_too_large(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", np.zeros((2000, 2000), np.uint8))
+    with pytest.raises(errors.ImageTooLargeError, match="got 4000000 to decode"):
+        read_mask(tmp_path / "a.npz", max_pixels=10**6)
+
+
+def test_an_npz_entry_longer_than_its_header_says_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("arr_0.npy", npy_header((2, 2)) + bytes(10**6))
+    with pytest.raises(errors.UnreadableFileError, match="made to mislead"):
+        read_mask(tmp_path / "a.npz")
+
+
+def test_a_png_above_the_limit_of_pillow_gives_no_warning(tmp_path, monkeypatch):
+    path = save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    assert read_mask(path).area_px == NOISE.sum()
+
+
+def test_only_the_chosen_page_counts_against_the_limit(tmp_path):
+    stack = np.zeros((100, 8, 8), np.uint8)
+    np.save(tmp_path / "a.npy", stack)
+    tifffile.imwrite(tmp_path / "a.tif", stack)
+    zarr.create_array(tmp_path / "a.zarr", data=stack, chunks=(1, 8, 8))
+    for name in ("a.npy", "a.tif", "a.zarr"):
+        assert read_mask(tmp_path / name, page=99, max_pixels=64).is_empty
+    zarr.create_array(tmp_path / "one.zarr", data=stack, chunks=(100, 8, 8))
+    with pytest.raises(errors.ImageTooLargeError, match="got 6400 to decode for 8 x 8 px"):
+        read_mask(tmp_path / "one.zarr", page=99, max_pixels=64)
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "message"),
+    [
+        (np.zeros(5), errors.NotTwoDimensionalError, r"an array of shape \(5,\)"),
+        (np.zeros((0, 5)), errors.EmptyCanvasError, "a canvas of 0 x 5 px"),
+        (np.zeros((0, 5, 5)), errors.MissingPageError, "for 0 pages"),
+        (np.zeros((2, 2), complex), errors.NotNumericError, "dtype complex128"),
+        (np.full((2, 2), np.nan), errors.NotFiniteError, "NaN or infinity in .*a.npy"),
+        (np.full((2, 2), -1), errors.NegativeMassError, "minimum of -1 in .*a.npy"),
+    ],
+)
+def test_bad_content_names_its_file(tmp_path, array, error, message):
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(error, match=message):
+        read_mask(tmp_path / "a.npy")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("imagecodecs") is not None, reason="imagecodecs reads LZW")
+def test_a_compression_that_needs_imagecodecs_says_so(tmp_path):
+    Image.fromarray(NOISE).save(tmp_path / "a.tif", compression="tiff_lzw")
+    with pytest.raises(errors.UnreadableFileError, match="pip install imagecodecs, or save the image uncompressed"):
+        read_mask(tmp_path / "a.tif")
+
+
+def test_tiff_series_of_different_sizes_are_refused(tmp_path):
+    with tifffile.TiffWriter(tmp_path / "a.tif") as writer:
+        writer.write(NOISE)
+        writer.write(NOISE[:9])
+    with pytest.raises(errors.MissingPageError, match=r"2 series of shapes .*save the wanted series"):
+        read_mask(tmp_path / "a.tif")

@@ -1,0 +1,30 @@
+"""The wheel is whole: it installs into an empty environment and runs the demo there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_and_runs_the_demo(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "build", "--outdir", tmp_path, ROOT], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert list(tmp_path.glob("*.tar.gz"))
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"pairframe/py.typed", "pairframe/__init__.pyi"} <= set(names)
+    assert not [name for name in names if "tests/" in name]
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel], check=True)
+    done = subprocess.run(
+        [python.parent / "pairframe", "demo"], check=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "picture: pairframe-demo/pair_frame.png" in done.stdout
+    assert (tmp_path / "pairframe-demo/pair_frame.png").stat().st_size > 10_000
