@@ -164,8 +164,117 @@ class GoldenTestError(PairframeError, AssertionError):
     """A golden test of the pair frame failed at run time: a bug in pairframe, not in the input."""
 
 
+# --- maps and results ---
+
+
+class PlanError(InputError):
+    """Potentials, scales or channels that do not fit the plan they are for."""
+
+
+class PlanTooLargeError(PlanError):
+    """A dense plan with more entries than pairframe writes out."""
+
+
+class WarmStartError(InputError):
+    """A previous result that cannot be started from."""
+
+
+class RaiseOnError(InputError):
+    """``raise_on`` names something that is no status."""
+
+
+class PairsError(InputError):
+    """The pairs, or the number of jobs, of a `compare_many` that cannot be used."""
+
+
+class SolveFailedError(PairframeError, RuntimeError):
+    """A solve ended with a status that the caller asked to be an error."""
+
+
+class WorkerDiedError(PairframeError, RuntimeError):
+    """A worker process ended before its work did."""
+
+
 # --- output ----------------------------------------------------------------------------------
 
 
 class OutputError(InputError):
     """A place that cannot be written to."""
+
+
+# --- problem ---------------------------------------------------------------------------------
+
+
+class ProblemError(InputError):
+    """A transport problem that cannot be stated."""
+
+
+class PenaltyError(ProblemError):
+    """An unknown marginal penalty, or one with a wrong strength."""
+
+
+class ReferenceNameError(ProblemError):
+    """An unknown reference measure."""
+
+
+class MetricError(ProblemError):
+    """An unknown metric."""
+
+
+class EpsilonError(ProblemError):
+    """An epsilon that is not positive and finite."""
+
+
+class EmptyMeasureError(ProblemError):
+    """A measure without any mass: there is nothing to transport."""
+
+
+class UnequalMassesError(ProblemError):
+    """Hard marginals that no plan can have, because the totals differ."""
+
+
+class ScalesError(ProblemError):
+    """A length, cost or solver parameter that cannot be converted."""
+
+
+class ConfigError(InputError):
+    """A `TransportConfig` (or its file) that cannot be used."""
+
+
+class ConflictingUnitsError(ConfigError):
+    """The same quantity was given in two units."""
+
+
+class ConfigValueError(ConfigError):
+    """A field of the config has a value it cannot have."""
+
+
+class UnknownFieldError(ConfigError):
+    """A config file names a field that does not exist."""
+
+
+# --- engines ---------------------------------------------------------------------------------
+
+
+class EngineError(InputError):
+    """An engine that cannot be used."""
+
+
+class UnknownEngineError(EngineError):
+    """No engine has that name."""
+
+
+class BrokenEngineError(EngineError):
+    """An engine is registered, but it cannot be loaded."""
+
+
+class UnsupportedProblemError(EngineError):
+    """The engine cannot solve this problem, and says why."""
+
+
+class SolveOptionsError(EngineError):
+    """Options of a solve that cannot be used."""
+
+
+class StartError(EngineError):
+    """Starting potentials that do not fit the problem."""

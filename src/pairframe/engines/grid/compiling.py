@@ -1,0 +1,31 @@
+"""Compiled code is made once on a machine and kept on disk; the first time is said, and why it takes a while."""
+
+from __future__ import annotations
+
+import sys
+from threading import Timer
+
+import numpy as np
+
+from pairframe.engines.grid.kernel import SupportKernel
+
+_SECONDS_BEFORE_SAYING = 2.0
+_ready: set[str] = set()
+
+
+def make_ready(dtype: str) -> None:
+    """Load the compiled passes, or compile them; only a compilation lasts long enough to be announced."""
+    if dtype in _ready:
+        return
+    notice = Timer(
+        _SECONDS_BEFORE_SAYING,
+        lambda: print("pairframe: compiling the grid engine, once on this machine ...", file=sys.stderr, flush=True),
+    )
+    notice.daemon = True
+    notice.start()
+    try:
+        everywhere = np.ones((2, 2), dtype=bool)
+        SupportKernel(everywhere, everywhere, 1.0, dtype).log_sum(np.zeros(4))
+    finally:
+        notice.cancel()
+    _ready.add(dtype)

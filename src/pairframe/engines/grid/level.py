@@ -1,0 +1,125 @@
+"""One resolution of a problem as vectors over the supports, with the two kernels between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.problem import TransportProblem
+from pairframe.problem.translation import best_translation
+
+Float = NDArray[np.float64]
+_SMALL_SHIFT = 1e-2  # translations below this many eps are skipped where potentials are pinned
+
+
+@dataclass
+class Point:
+    """Where a solve stands, over the supports.
+
+    The potentials are ``f + shift`` and ``g - shift``. With unequal masses the shift is of the order of lam, which may be
+    1e7 times the cost; kept apart it takes no digits from the exponents, which depend on f + g only.
+    """
+
+    f: Float  # (n_a,)
+    g: Float  # (n_b,), the best answer to f
+    shift: float
+    update_b: Float  # (n_b,), the g that would make b's marginal exact
+    marginal_b: Float
+    dual: float
+    update_a: Float | None = None  # these three are filled by the second half of a round
+    marginal_a: Float | None = None
+    residual: float = np.inf
+
+    @property
+    def potential_a(self) -> Float:
+        return self.f + self.shift
+
+    @property
+    def potential_b(self) -> Float:
+        return self.g - self.shift
+
+
+class Level:
+    """A problem at one resolution.
+
+    Parameters
+    ----------
+    problem : TransportProblem
+        Squared Euclidean.
+    dtype : {"float64", "float32"}
+        Of the kernel's inner products.
+    """
+
+    def __init__(self, problem: TransportProblem, dtype: str = "float64") -> None:
+        self.problem = problem
+        on_a, on_b = problem.support_a, problem.support_b
+        self.epsilon = problem.epsilon
+        self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
+        self._log_u, self._log_v = problem.log_u[on_a], problem.log_v[on_b]
+        self._log_a_over_u, self._log_b_over_v = problem.log_a_over_u[on_a], problem.log_b_over_v[on_b]
+        self._sum_at_b = SupportKernel(on_a, on_b, problem.epsilon, dtype)
+        self._sum_at_a = SupportKernel(on_b, on_a, problem.epsilon, dtype)
+        self._pins = any(side.kind in ("tv", "partial") for side in (problem.penalty_a, problem.penalty_b))
+        self.n_sums = 0
+
+    def update_b(self, f: Float) -> Float:
+        """The potential on b that would make its marginal exact, given `f`: one kernel application."""
+        self.n_sums += 1
+        return self.epsilon * (self._log_b_over_v - self._sum_at_b.log_sum(self._log_u + f / self.epsilon))
+
+    def update_a(self, g: Float) -> Float:
+        """The same on a, given `g`."""
+        self.n_sums += 1
+        return self.epsilon * (self._log_a_over_u - self._sum_at_a.log_sum(self._log_v + g / self.epsilon))
+
+    def mean_at_a(self, g: Float, values_b: Float) -> Float:
+        """Conditional mean of `values_b` (n_b,) given x under the plan of `g`: (n_a,), one kernel application."""
+        self.n_sums += 1
+        _, (mean,) = self._sum_at_a.log_sum_and_means(self._log_v + g / self.epsilon, values_b[None])
+        return np.asarray(mean)
+
+    def spread_at_a(self, f: Float, g: Float) -> Float:
+        """How far apart sources of one target pixel lie, seen from each source pixel: (n_a,) in px^2.
+
+        ``E[Var(X | Y) / 2 | x]``, half the trace of the covariance: about ``eps/2`` where the plan moves mass rigidly, less
+        where it spreads out. Two kernel applications.
+        """
+        self.n_sums += 2
+        ys, xs = (index - index.mean() for index in np.nonzero(self.problem.support_a))
+        channels = np.stack([ys, xs, ys**2 + xs**2])
+        log_weight = self._log_u + f / self.epsilon
+        mean_y, mean_x, mean_square = self._sum_at_b.log_sum_and_means(log_weight, channels)[1]
+        spread_b = np.maximum(0.5 * (mean_square - mean_y**2 - mean_x**2), 0.0)
+        _, (spread,) = self._sum_at_a.log_sum_and_means(self._log_v + g / self.epsilon, spread_b[None])
+        return np.asarray(spread)
+
+    def answer(self, f: Float, shift: float) -> Point:
+        """First half of a round: the best g for `f`, the optimal translation of both, and the dual there."""
+        problem, eps = self.problem, self.epsilon
+        s = self.update_b(f)
+        g = problem.penalty_b.update(s, eps, shift=-shift)
+        q = self.mass_b * np.exp(np.minimum((g - s) / eps, 700.0))
+        t = best_translation(problem.penalty_a, f + shift, self.mass_a, problem.penalty_b, g - shift, self.mass_b)
+        # A small one would only push pinned potentials off their bounds.
+        shift = shift if self._pins and abs(t) < _SMALL_SHIFT * eps else shift + t
+        dual = (
+            problem.penalty_a.dual_value(f + shift, self.mass_a)
+            + problem.penalty_b.dual_value(g - shift, self.mass_b)
+            - eps * (float(q.sum()) - problem.total_reference)
+        )
+        return Point(f, g, shift, s, q, dual)
+
+    def complete(self, point: Point) -> Float:
+        """Second half: the marginal on a and the residual; returns the plain next f."""
+        problem = self.problem
+        s = self.update_a(point.g)
+        with np.errstate(over="ignore"):
+            p = self.mass_a * np.exp((point.f - s) / self.epsilon)
+        point.update_a, point.marginal_a = s, p
+        error_a = problem.penalty_a.residual(p, point.potential_a, self.mass_a) / problem.total_a
+        error_b = problem.penalty_b.residual(point.marginal_b, point.potential_b, self.mass_b) / problem.total_b
+        point.residual = max(error_a, error_b)
+        return problem.penalty_a.update(s, self.epsilon, shift=point.shift)

@@ -1,0 +1,314 @@
+"""One-dimensional passes of the grid kernel, compiled: ``out[i] = log sum_j exp(h[j] - (i - j)^2 / eps)`` along rows.
+
+Exact at any epsilon without a dense matrix. For a tile of neighbouring outputs the inputs that matter form one window,
+because ``v_i(j) = h[j] - (i - j)^2 / eps`` has differences ``v_{i+1}(j) - v_i(j)`` that increase in j: the window's edges
+move one way only, holes or not. Inside a tile the kernel is shifted by an integer, so that the tile's centre looks at its
+own maximum, and the window's maximum is taken out; what is left is a small dense product with slices of one Toeplitz
+kernel. A tile whose range would leave float64 is halved; a single output is summed directly.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+_FLAGS = {"contract", "reassoc", "nsz", "arcp", "nnan"}  # never "ninf": -inf means "no mass here"
+_BLOCK = 16  # inputs per block of the maximum table
+_LOWEST = -1e308
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_TWO52_BIAS = 4503599627370496.0 + 1023.0
+_SHIFTER = 6755399441055744.0 + 1023.0  # 1.5 * 2**52 + exponent bias: adding it leaves an integer in the low bits
+
+
+@njit(cache=True, fastmath=_FLAGS)
+def _exp_shifted(w, m, e, power, power_bits, n):
+    """``e[k] = exp(w[k] - m)`` for k < n, arguments <= 0; plain loops over arrays, so that they become vector code."""
+    for k in range(n):
+        x = w[k] - m
+        x = x if x > -700.0 else -700.0
+        q = np.floor(x * _LOG2E + 0.5)
+        r = (x - q * _LN2_HIGH) - q * _LN2_LOW
+        y = 1.0 / 479001600.0
+        y = y * r + 1.0 / 39916800.0
+        y = y * r + 1.0 / 3628800.0
+        y = y * r + 1.0 / 362880.0
+        y = y * r + 1.0 / 40320.0
+        y = y * r + 1.0 / 5040.0
+        y = y * r + 1.0 / 720.0
+        y = y * r + 1.0 / 120.0
+        y = y * r + 1.0 / 24.0
+        y = y * r + 1.0 / 6.0
+        y = y * r + 0.5
+        y = y * r + 1.0
+        e[k] = y * r + 1.0
+        power[k] = q + _SHIFTER
+    for k in range(n):
+        power_bits[k] = power_bits[k] << 52
+    for k in range(n):
+        e[k] = e[k] * power[k]
+
+
+@njit(cache=True, fastmath=_FLAGS)
+def _best_input(h, position, block_max, row_max, i, first, last, inv_eps):
+    """Value and position of the largest ``h[j] - (i - j)^2 / eps``: block by block, outwards, until none can be better."""
+    near = min(max(i, first), last)
+    top = _LOWEST
+    arg = near
+    b_first, b_last, b_near = first // _BLOCK, last // _BLOCK, near // _BLOCK
+    for side in range(2):
+        b = b_near if side == 0 else b_near + 1
+        while b_first <= b <= b_last:
+            j0, j1 = max(first, b * _BLOCK), min(last, b * _BLOCK + _BLOCK - 1)
+            gap = max(0, max(j0 - i, i - j1)) * 1.0
+            reach = gap * gap * inv_eps
+            if row_max - reach <= top:
+                break
+            if block_max[b] - reach > top:
+                here, where = h[j0 : j1 + 1], position[j0 : j1 + 1]
+                for k in range(j1 + 1 - j0):
+                    v = here[k] - (i - where[k]) * (i - where[k]) * inv_eps
+                    if v > top:
+                        top = v
+                        arg = j0 + k
+            b += 2 * side - 1
+    return top, arg
+
+
+@njit(cache=True, fastmath=_FLAGS)
+def _first_that_matters(h, block_max, i, first, last, inv_eps, floor):
+    j = first
+    while j < last:
+        if j % _BLOCK == 0:
+            end = min(last, j + _BLOCK - 1)
+            gap = max(0, max(j - i, i - end))
+            if block_max[j // _BLOCK] - gap * gap * inv_eps < floor:
+                j = end + 1
+                continue
+        if h[j] - (i - j) * (i - j) * inv_eps >= floor:
+            break
+        j += 1
+    return min(j, last)
+
+
+@njit(cache=True, fastmath=_FLAGS)
+def _last_that_matters(h, block_max, i, first, last, inv_eps, floor):
+    j = last
+    while j > first:
+        if j % _BLOCK == _BLOCK - 1:
+            start = max(first, j - _BLOCK + 1)
+            gap = max(0, max(start - i, i - j))
+            if block_max[j // _BLOCK] - gap * gap * inv_eps < floor:
+                j = start - 1
+                continue
+        if h[j] - (i - j) * (i - j) * inv_eps >= floor:
+            break
+        j -= 1
+    return max(j, first)
+
+
+@njit(cache=True, fastmath=_FLAGS)
+def _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bits, n):
+    """``sums[q] = log(sums[q])`` for q < n, normal positive numbers; vector code like `_exp_shifted`."""
+    for q in range(n):
+        bits = sums_bits[q]
+        mantissa_bits[q] = (bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
+        exponent_bits[q] = (bits >> 52) | 0x4330000000000000
+    for q in range(n):
+        x = mantissa[q]
+        power = exponent[q] - _TWO52_BIAS
+        large = x > 1.4142135623730951
+        x = 0.5 * x if large else x
+        power = power + 1.0 if large else power
+        f = (x - 1.0) / (x + 1.0)
+        z = f * f
+        y = 1.0 / 21.0
+        y = y * z + 1.0 / 19.0
+        y = y * z + 1.0 / 17.0
+        y = y * z + 1.0 / 15.0
+        y = y * z + 1.0 / 13.0
+        y = y * z + 1.0 / 11.0
+        y = y * z + 1.0 / 9.0
+        y = y * z + 1.0 / 7.0
+        y = y * z + 1.0 / 5.0
+        y = y * z + 1.0 / 3.0
+        y = y * z + 1.0
+        sums[q] = power * _LN2_HIGH + (2.0 * f * y + power * _LN2_LOW)
+
+
+@njit(cache=True, fastmath=_FLAGS)
+def _products(kernel, k0, e, width, t, sums):
+    """``sums[q] = sum_k kernel[k0 - q + k] e[k]`` for q < t: slices of the Toeplitz kernel, four outputs at a time."""
+    zero = kernel.dtype.type(0)
+    q = 0
+    # Slices, because an index that might be negative keeps the compiler from vector code.
+    while q + 4 <= t:
+        ka, kb = kernel[k0 - q : k0 - q + width], kernel[k0 - q - 1 : k0 - q - 1 + width]
+        kc, kd = kernel[k0 - q - 2 : k0 - q - 2 + width], kernel[k0 - q - 3 : k0 - q - 3 + width]
+        a0, a1, a2, a3 = zero, zero, zero, zero
+        for k in range(width):
+            x = e[k]
+            a0 += ka[k] * x
+            a1 += kb[k] * x
+            a2 += kc[k] * x
+            a3 += kd[k] * x
+        sums[q], sums[q + 1], sums[q + 2], sums[q + 3] = a0, a1, a2, a3
+        q += 4
+    while q < t:
+        ka = kernel[k0 - q : k0 - q + width]
+        a0 = zero
+        for k in range(width):
+            a0 += ka[k] * e[k]
+        sums[q] = a0
+        q += 1
+
+
+@njit(cache=True, fastmath=_FLAGS, nogil=True)
+def _row(
+    h, phi, offset, start, stop, kernel, centre, inv_eps, cut, tile, depth, out, means, scratch, product, position
+):
+    """One row: `out[start:stop]` from all of `h`; output i sits at input coordinate ``i + offset``."""
+    n = h.shape[0]
+    n_phi = phi.shape[0]
+    w, e, power, sums, mantissa, exponent, block_max = scratch
+    power_bits, sums_bits = power.view(np.int64), sums.view(np.int64)
+    mantissa_bits, exponent_bits = mantissa.view(np.int64), exponent.view(np.int64)
+    first, last = 0, n - 1
+    while first < n and h[first] == -np.inf:
+        first += 1
+    while last >= 0 and h[last] == -np.inf:
+        last -= 1
+    if first > last:
+        for i in range(start, stop):
+            out[i] = -np.inf
+            for c in range(n_phi):
+                means[c, i] = 0.0
+        return
+    row_max = -np.inf
+    for b in range(first // _BLOCK, last // _BLOCK + 1):
+        top = -np.inf
+        for j in range(max(first, b * _BLOCK), min(last, b * _BLOCK + _BLOCK - 1) + 1):
+            top = h[j] if h[j] > top else top
+        block_max[b] = top
+        row_max = top if top > row_max else row_max
+    left = first
+    i0 = start + offset  # in input coordinates from here on
+    end = stop + offset
+    t = tile
+    while i0 < end:
+        t = min(t, end - i0)
+        i1 = i0 + t - 1
+        top0, arg0 = _best_input(h, position, block_max, row_max, i0, left, last, inv_eps)
+        lo = _first_that_matters(h, block_max, i0, left, last, inv_eps, top0 - cut)
+        if t == 1:
+            total = 0.0
+            for c in range(n_phi):
+                means[c, i0 - offset] = 0.0
+            for j in range(lo, last + 1):
+                x = h[j] - (i0 - j) * (i0 - j) * inv_eps - top0
+                if x > -cut:
+                    x = math.exp(x)
+                    total += x
+                    for c in range(n_phi):
+                        means[c, i0 - offset] += x * phi[c, j]
+            for c in range(n_phi):
+                means[c, i0 - offset] /= total
+            out[i0 - offset] = top0 + math.log(total)
+            left = lo
+            i0 += 1
+            t = tile if (i0 - start - offset) % tile == 0 else 1
+            continue
+        top1, arg1 = _best_input(h, position, block_max, row_max, i1, arg0, last, inv_eps)
+        hi = _last_that_matters(h, block_max, i1, arg0, last, inv_eps, top1 - cut)
+        ic = (i0 + i1) // 2
+        _, jc = _best_input(h, position, block_max, row_max, ic, arg0, arg1, inv_eps)
+        d = jc - ic  # -(i - j)^2 = -(i + d - j)^2 + 2 d (i - j) + d^2
+        width = hi - lo + 1
+        m = _LOWEST
+        tilt = 2.0 * d * inv_eps
+        here, where = h[lo : hi + 1], position[lo : hi + 1]
+        for k in range(width):
+            x = here[k] - tilt * (where[k] - jc)
+            w[k] = x
+            m = x if x > m else m
+        s0 = top0 - (tilt * (i0 - jc) + d * d * inv_eps) - m
+        s1 = top1 - (tilt * (i1 - jc) + d * d * inv_eps) - m
+        good = s0 > -depth and s1 > -depth
+        if good:
+            _exp_shifted(w, m, e, power, power_bits, width)
+            for k in range(width):
+                product[k] = e[k]
+            k0 = centre + lo - i0 - d
+            _products(kernel, k0, product, width, t, sums)
+            lowest = sums[0]
+            for q in range(t):
+                lowest = sums[q] if sums[q] < lowest else lowest
+            good = lowest > math.exp(-1.1 * depth)  # then underflow has taken nothing that matters
+        if not good:
+            t = max(1, t // 2)
+            continue
+        for c in range(n_phi):
+            row_means = means[c, i0 - offset : i0 - offset + t]
+            row_phi = phi[c, lo : hi + 1]
+            for k in range(width):
+                product[k] = e[k] * row_phi[k]
+            _products(kernel, k0, product, width, t, mantissa)
+            for q in range(t):
+                row_means[q] = mantissa[q] / sums[q]
+        _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bits, t)
+        row_out = out[i0 - offset : i0 - offset + t]
+        shift = m + tilt * (i0 - jc) + d * d * inv_eps
+        for q in range(t):
+            row_out[q] = shift + tilt * position[q] + sums[q]
+        left = lo
+        i0 += t
+        t = tile
+
+
+@njit(cache=True, parallel=True)
+def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, out, means, turned, n_chunks):
+    """All rows of `h` into `out`, and the weighted means of `phi`, in `n_chunks` portions side by side.
+
+    Parameters
+    ----------
+    h : (R, n) log-weights, -inf for none.
+    phi : (R, c, n) channels to average; c may be 0.
+    offset : int, input coordinate of output 0.
+    spans : (R, 2) int, the outputs wanted in each row.
+    kernel : (2 centre + 1,) Toeplitz table ``exp(-k^2 / eps)``; its dtype is that of the products.
+    cut, depth : float, terms below ``exp(-cut)`` of the largest are dropped; sums may reach ``exp(-depth)`` in a tile.
+    out, means : (R, k), (R, c, k), written on the spans only; with `turned` (k, R), (k, c, R), ready for the other axis.
+    """
+    rows, n = h.shape
+    for c in prange(n_chunks):
+        longest = max(n, tile)
+        scratch = (
+            np.empty(n),
+            np.empty(n),
+            np.empty(n),
+            np.empty(tile),
+            np.empty(tile),
+            np.empty(tile),
+            np.empty(n // _BLOCK + 1),
+        )
+        product = np.empty(n, kernel.dtype)
+        position = np.arange(longest) * 1.0
+        for r in range(c, rows, n_chunks):
+            # Two calls, because a row and a column of `out` differ in type; every array that comes in is C-contiguous,
+            # so that no shape, however thin, needs another compilation.
+            if turned:
+                _row(
+                    h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
+                    out[:, r], means[:, :, r].T, scratch, product, position,
+                )  # fmt: skip
+            else:
+                _row(
+                    h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
+                    out[r], means[r], scratch, product, position,
+                )  # fmt: skip

@@ -1,0 +1,57 @@
+"""Which engines there are. Built-ins are named here and loaded on first use; others come by entry points."""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+
+from pairframe.engines.base import Engine
+from pairframe.errors import BrokenEngineError, UnknownEngineError
+
+ENTRY_POINT_GROUP = "pairframe.engines"
+BUILT_IN = {
+    "grid": "pairframe.engines.grid:GridEngine",
+    "oracle": "pairframe.engines.oracle:OracleEngine",
+}
+
+_loaded: dict[str, Engine] = {}
+
+
+def engine_names() -> tuple[str, ...]:
+    """Names of all engines, built-in ones first; none of them is loaded for it."""
+    others = sorted({point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP)} - set(BUILT_IN))
+    return (*BUILT_IN, *others)
+
+
+def get_engine(name: str) -> Engine:
+    """The engine of that name, loaded on first use. A built-in cannot be replaced by an entry point."""
+    if name in _loaded:
+        return _loaded[name]
+    try:
+        engine_class = _find(name)
+    except ImportError as error:
+        raise BrokenEngineError(
+            f"the engine {name!r} to load", str(error), "install what it needs, or choose another backend"
+        ) from error
+    if not (isinstance(engine_class, type) and issubclass(engine_class, Engine)):
+        raise BrokenEngineError(
+            f"the engine {name!r} to be a subclass of pairframe.engines.Engine",
+            repr(engine_class),
+            f"correct the entry point in the group {ENTRY_POINT_GROUP!r}",
+        )
+    _loaded[name] = engine_class()
+    return _loaded[name]
+
+
+def _find(name: str) -> object:
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return getattr(import_module(module), attribute)
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            try:
+                return point.load()
+            except AttributeError as error:
+                raise BrokenEngineError(
+                    f"the engine {name!r} to load", str(error), f"correct the entry point {point.value!r}"
+                ) from error
+    raise UnknownEngineError(f"an engine: {', '.join(engine_names())}", repr(name), "use one of these names")

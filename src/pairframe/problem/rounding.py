@@ -1,0 +1,117 @@
+"""A feasible plan close to an infeasible one: what makes the gap of hard marginals a true bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.problem.problem import TransportProblem
+
+Float = NDArray[np.float64]
+Marginals = Callable[[Float, Float], tuple[Float, Float]]
+Rounded = tuple[Float, Float, Float, Float]
+
+
+def round_to_feasible(
+    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals
+) -> Rounded | float:
+    """Make the plan of (f, g) feasible.
+
+    Returns
+    -------
+    (f, g, p, q), (H, W) each, of a feasible plan that is itself given by potentials; or, where two hard sides
+    need a mixture with a rank-one plan, an upper bound on the mixture's primal value.
+    """
+    kind_a, kind_b = problem.penalty_a.kind, problem.penalty_b.kind
+    if kind_b == "balanced" and kind_a != "balanced":
+        swapped = round_to_feasible(problem.swapped(), g, f, q, p, lambda f, g: marginals(g, f)[::-1])
+        return swapped if isinstance(swapped, float) else (swapped[1], swapped[0], swapped[3], swapped[2])
+    eps = problem.epsilon
+    if kind_a == "balanced":
+        f = f + eps * _log_ratio(problem.mass_a, p)
+        p, q = problem.mass_a, marginals(f, g)[1]
+        if kind_b in ("balanced", "partial"):
+            return _mixture_bound(problem, f, g, q, marginals)
+        return f, g, p, q
+    if kind_a == "partial":
+        f = f + eps * np.minimum(_log_ratio(problem.mass_a, p), 0.0)
+        p, q = np.minimum(p, problem.mass_a), marginals(f, g)[1]
+    if kind_b == "partial":
+        g = g + eps * np.minimum(_log_ratio(problem.mass_b, q), 0.0)
+        p, q = marginals(f, g)[0], np.minimum(q, problem.mass_b)
+        if kind_a == "partial":  # scaling columns down only lowers p; more is rounding
+            p = np.minimum(p, problem.mass_a)
+    return f, g, p, q
+
+
+def _mixture_bound(problem: TransportProblem, f: Float, g: Float, q: Float, marginals: Marginals) -> float:
+    """Primal bound for rows balanced (and exact) and columns balanced or partial.
+
+    Columns are scaled by c = min(1, b/q), which leaves a plan Q of total T. With th = 1 - T/M the plan
+    (1 - th) (M/T) Q + th M ua (x) ub, ua and ub the normalised deficits of Q, has the right marginals;
+    the value is convex, so its value is at most (1 - th) E1 + th E2, and both follow from sums and moments.
+    """
+    on_a, on_b = problem.support_a, problem.support_b
+    a, b = problem.mass_a[on_a], problem.mass_b[on_b]
+    eps, total, reference = problem.epsilon, problem.total_a, problem.total_reference
+    if problem.penalty_b.kind == "balanced":
+        b = b * (total / float(b.sum()))  # totals agree up to rounding; exactly, for the sake of the mixture
+    log_c = np.minimum(np.log(b) - _safe_log(q[on_b]), 0.0)
+    g_scaled = np.where(on_b, g, 0.0)
+    g_scaled[on_b] += eps * log_c
+    rows = np.minimum(marginals(f, g_scaled)[0][on_a], a)
+    columns = np.minimum(q[on_b] * np.exp(log_c), b)
+    kept = float(columns.sum())
+    if not 0.0 < kept < math.inf:
+        return math.inf
+    theta = max(0.0, 1.0 - kept / total)
+    inner = float(np.sum(f[on_a] * rows)) + float(np.sum(g_scaled[on_b] * columns))
+    e1 = total / kept * inner - eps * total * math.log(kept / total) - eps * (total - reference)
+    penalty = 0.0
+    if problem.penalty_b.kind == "partial":
+        penalty = problem.penalty_b.strength * max(0.0, float(b.sum()) - total)
+    if theta == 0.0:
+        return e1 + penalty
+    deficit_a, deficit_b = _normalised(a - rows), _normalised(b - columns)
+    if deficit_a is None or deficit_b is None:
+        return e1 + penalty  # what is missing is below rounding
+    entropy = math.log(total) + _entropy(deficit_a, problem.log_u[on_a]) + _entropy(deficit_b, problem.log_v[on_b])
+    e2 = total * _mean_cost(problem, deficit_a, deficit_b) + eps * (total * entropy - total + reference)
+    return (1.0 - theta) * e1 + theta * e2 + penalty
+
+
+def _mean_cost(problem: TransportProblem, weight_a: Float, weight_b: Float) -> float:
+    """Mean cost of the product of two normalised weights on the supports; for ``euclidean`` a bound on it."""
+    total = 0.0
+    for ya, yb in zip(np.nonzero(problem.support_a), np.nonzero(problem.support_b), strict=True):
+        mean_a, mean_b = float(weight_a @ ya), float(weight_b @ yb)
+        total += float(weight_a @ (ya - mean_a) ** 2) + float(weight_b @ (yb - mean_b) ** 2) + (mean_a - mean_b) ** 2
+    return total if problem.metric == "sqeuclidean" else math.sqrt(total)  # Jensen
+
+
+def _entropy(weight: Float, log_reference: Float) -> float:
+    """Sum of w log(w/u), with 0 log 0 = 0."""
+    on = weight > 0
+    return float(np.sum(weight[on] * (np.log(weight[on]) - log_reference[on])))
+
+
+def _normalised(deficit: Float) -> Float | None:
+    deficit = np.maximum(deficit, 0.0)
+    total = float(deficit.sum())
+    return deficit / total if total > 0 else None
+
+
+def _log_ratio(mass: Float, marginal: Float) -> Float:
+    """log(mass/marginal), 0 off the support; +inf where the marginal vanished."""
+    on = mass > 0
+    ratio = np.zeros(mass.shape)
+    ratio[on] = np.log(mass[on]) - _safe_log(marginal[on])
+    return ratio
+
+
+def _safe_log(values: Float) -> Float:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(values))

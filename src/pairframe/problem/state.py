@@ -1,0 +1,74 @@
+"""From work-grid masses and a config to the problem that engines solve."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairframe.errors import EmptyMeasureError
+from pairframe.frame import GridTransform
+from pairframe.frame.crop import check_density
+from pairframe.problem.config import TransportConfig
+from pairframe.problem.penalties import Penalty
+from pairframe.problem.problem import TransportProblem
+from pairframe.problem.scales import Scales
+
+
+def state_problem(
+    mass_work_a: ArrayLike, mass_work_b: ArrayLike, config: TransportConfig, transform: GridTransform
+) -> tuple[TransportProblem, float]:
+    """State one pair as a normalised problem in work pixels.
+
+    Parameters
+    ----------
+    mass_work_a, mass_work_b : (Hw, Ww)
+        Pixel-mass on the work grid of `transform`, both with some mass.
+    config : TransportConfig
+        Its lengths are read with the pixel size and the downsample factor of `transform`.
+
+    Returns
+    -------
+    problem : TransportProblem
+    mass_scale : float
+        Multiply plan, maps and costs with it to get back to the masses that came in. ``joint`` divides both masses by
+        sqrt(M_a M_b), which keeps growth (M_b / M_a) and changes nothing for the references ``heat`` and ``product``.
+        ``each`` makes both totals 1, scales the plan back by min(M_a, M_b), and so spreads growth evenly.
+        Only ``counting`` is not homogeneous: there the normalisation is part of the problem.
+    """
+    masses, totals = [], []
+    for name, array in (("mass_work_a", mass_work_a), ("mass_work_b", mass_work_b)):
+        checked, box = check_density(array, name)
+        if box is None:
+            raise EmptyMeasureError(
+                f"some mass in {name}", "none", "an empty mask needs no solve: all mass is created or destroyed"
+            )
+        masses.append(np.asarray(checked, dtype=np.float64))
+        totals.append(float(masses[-1].sum()))
+    if config.normalization == "joint":
+        mass_scale = math.sqrt(totals[0]) * math.sqrt(totals[1])
+        divisors = (mass_scale, mass_scale)
+    else:
+        mass_scale = min(totals)
+        divisors = (totals[0], totals[1])
+    scales = Scales(
+        px_size_um=transform.px_size_um,
+        downsample_factor=transform.downsample_factor,
+        coord_scale=config.coord_scale,
+        metric=config.metric,
+    )
+    strength = scales.strength_work(config.marginal_relaxation, config.reach_um)
+    penalty_a, penalty_b = (
+        Penalty(kind) if kind == "balanced" else Penalty(kind, strength) for kind in config.penalties_ab
+    )
+    problem = TransportProblem(
+        mass_a=masses[0] / divisors[0],
+        mass_b=masses[1] / divisors[1],
+        epsilon=scales.epsilon_work(config.epsilon, config.blur_um),
+        penalty_a=penalty_a,
+        penalty_b=penalty_b,
+        reference=config.reference,
+        metric=config.metric,
+    )
+    return problem, mass_scale

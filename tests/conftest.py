@@ -1,0 +1,5 @@
+"""Before numpy loads: one BLAS thread. The tests' many small solves only fight over the cores with more."""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,0 +1,154 @@
+"""Each penalty's formulas are those of its definition, found here by one-dimensional minimisation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from pairframe.errors import PenaltyError
+from pairframe.problem import Penalty
+
+KINDS = ("kl", "tv", "partial", "balanced")
+LAM = 1.7
+
+
+def penalty_of(kind: str, lam: float = LAM) -> Penalty:
+    return Penalty(kind) if kind == "balanced" else Penalty(kind, lam)
+
+
+def divergence(kind: str, p: float, a: float, lam: float = LAM) -> float:
+    """The definition, written out."""
+    if kind == "kl":
+        return lam * ((p * math.log(p / a) if p > 0 else 0.0) - p + a)
+    return lam * abs(p - a)
+
+
+def one(value: float) -> np.ndarray:
+    return np.array([value])
+
+
+@pytest.mark.parametrize("kind", ["kl", "tv", "partial"])
+@pytest.mark.parametrize("f", [-1.6, -0.4, 0.0, 0.9, 1.7, 2.5])
+def test_the_dual_is_the_smallest_penalty_plus_price(kind: str, f: float) -> None:
+    a = 0.8
+    upper = a if kind == "partial" else 50.0
+    best = minimize_scalar(
+        lambda p: divergence(kind, p, a) + f * p, bounds=(0.0, upper), method="bounded", options={"xatol": 1e-12}
+    )
+    ends = [divergence(kind, p, a) + f * p for p in (0.0, a, upper)]
+    assert penalty_of(kind).dual_value(one(f), one(a)) == pytest.approx(min(best.fun, *ends), abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", [1e-3, 0.3, 0.8, 2.0, 40.0])
+def test_the_update_maximises_the_dual_of_its_side(kind: str, kernel: float) -> None:
+    a, eps, penalty = 0.8, 0.6, penalty_of(kind)
+    s = eps * math.log(a / kernel)  # the plan has the marginal kernel * exp(f/eps)
+    low = -LAM if kind == "tv" else -20.0
+    best = minimize_scalar(
+        lambda f: eps * kernel * math.exp(f / eps) - penalty.dual_value(one(f), one(a)),
+        bounds=(low, 20.0),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    assert penalty.update(one(s), eps)[0] == pytest.approx(best.x, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_slope_is_the_derivative_of_the_update(kind: str) -> None:
+    penalty, s, h = penalty_of(kind), np.array([-3.0, -1.0, 0.2, 1.0, 3.0]), 1e-6
+    numeric = (penalty.update(s + h, 0.6) - penalty.update(s - h, 0.6)) / (2 * h)
+    np.testing.assert_allclose(penalty.slope(s, 0.6), numeric, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shifted_update_is_the_update_seen_from_there(kind: str) -> None:
+    penalty, s, t = penalty_of(kind), np.linspace(-4, 4, 17), 1.3
+    np.testing.assert_allclose(penalty.update(s, 0.6, t), penalty.update(s + t, 0.6) - t, atol=1e-14)
+
+
+positive = st.floats(1e-3, 1e3)
+
+
+@given(
+    st.sampled_from(["kl", "tv", "partial"]), positive, positive, st.floats(-5, 5), st.floats(0.1, 100), st.booleans()
+)
+def test_the_gap_is_primal_minus_dual_and_never_negative(
+    kind: str, p: float, a: float, f: float, lam: float, empty: bool
+) -> None:
+    penalty = Penalty(kind, lam)
+    p = 0.0 if empty else min(p, a) if kind == "partial" else p
+    f = float(penalty.admissible(one(f))[0]) if kind == "tv" else f
+    gap = penalty.gap(one(p), one(f), one(a))
+    plain = divergence(kind, p, a, lam) + f * p - penalty.dual_value(one(f), one(a))
+    assert gap >= 0
+    assert gap == pytest.approx(plain, rel=1e-9, abs=1e-9 * (1 + abs(f)) * (p + a) * (1 + lam))
+    assert penalty.divergence(one(p), one(a)) == pytest.approx(divergence(kind, p, a, lam), rel=1e-9, abs=1e-12)
+
+
+def test_a_tiny_kl_gap_keeps_its_digits() -> None:
+    penalty, a, f = Penalty("kl", 3.0), one(2.0), one(0.7)
+    p = penalty.optimal_marginal(f, a) * (1 + 1e-9)
+    assert penalty.gap(p, f, a) == pytest.approx(3.0 * float(p[0]) * 0.5e-18, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mass", [1e-300, 1e-12, 1e12, 1e300])
+def test_extreme_masses_give_no_nan(kind: str, mass: float) -> None:
+    penalty, a = penalty_of(kind, 1e3), one(mass)
+    for factor in (0.0, 1e-200, 0.5, 1.0):
+        p = a * factor
+        for f in (-999.0, 0.0, 1e3):
+            for value in (penalty.gap(p, one(f), a), penalty.divergence(p, a), penalty.dual_value(one(f), a)):
+                assert not math.isnan(value)
+            assert not math.isnan(penalty.residual(p, one(f), a))
+
+
+def test_a_potential_far_below_is_minus_infinity_not_nan() -> None:
+    assert Penalty("kl", 1.0).dual_value(one(-2000.0), one(1.0)) == -math.inf
+    assert Penalty("kl", 1.0).gap(one(1.0), one(-2000.0), one(1.0)) == math.inf
+    assert Penalty("tv", 1.0).dual_value(one(-1.1), one(1.0)) == -math.inf
+    assert Penalty("tv", 1.0).gap(one(1.0), one(-1.1), one(1.0)) == math.inf
+
+
+def test_hard_sides_forbid_and_soft_sides_only_charge() -> None:
+    a, f = one(1.0), one(0.2)
+    assert Penalty("balanced").divergence(one(0.9), a) == math.inf
+    assert Penalty("balanced").gap(one(0.9), f, a) == math.inf
+    assert Penalty("partial", LAM).divergence(one(1.1), a) == math.inf
+    assert Penalty("partial", LAM).gap(one(1.1), f, a) == math.inf
+    assert Penalty("partial", LAM).divergence(one(0.9), a) == pytest.approx(0.1 * LAM)
+    assert math.isfinite(Penalty("tv", LAM).divergence(one(1.1), a))
+    assert [penalty_of(kind).is_hard for kind in KINDS] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_side_just_updated_has_no_residual_and_no_gap(kind: str) -> None:
+    penalty, eps, a = penalty_of(kind), 0.6, np.full(5, 0.8)
+    s = np.array([-5.0, -1.0, 0.0, 1.0, 5.0])
+    f = penalty.update(s, eps)
+    p = a * np.exp((f - s) / eps)
+    assert penalty.residual(p, f, a) <= 1e-14 * p.sum()
+    assert penalty.gap(p, f, a) <= 1e-14 * p.sum()
+
+
+BAD = {
+    "name": (("huber", 1.0), "a penalty: kl, tv, partial, balanced, got 'huber'"),
+    "zero": (("kl", 0.0), 'positive, finite strength of "kl", got 0.0'),
+    "negative": (("tv", -1.0), "got -1.0"),
+    "infinite": (("partial", math.inf), 'got inf.*use "balanced"'),
+    "text": (("kl", "x"), "got 'x'"),
+    "balanced with a strength": (("balanced", 3.0), r'write Penalty\("balanced"\)'),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_penalty_is_refused(case: str) -> None:
+    arguments, message = BAD[case]
+    with pytest.raises(PenaltyError, match=message):
+        Penalty(*arguments)
