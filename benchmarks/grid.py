@@ -1,0 +1,285 @@
+"""How fast and how small is a full-resolution, certified `compare` beside the peers?
+
+    python benchmarks/grid.py [--quick]
+
+Two synthetic embryos of about 13 k and 15 k pixels on 256 x 576, pad 16, tol 1e-6; "ours" is the whole `compare`, with
+maps, debiasing and both self-problems, compiled. POT runs 1000 iterations at s = 4, a 16 times coarser problem that it
+leaves unconverged; OTT's `Grid` runs one log-domain softmin. Every contestant lives in a process of its own and they take
+turns, so that a noisy moment hits all; figures are medians. Writes benchmarks/out/grid.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from statistics import median
+from time import perf_counter
+
+from harness import peak_extra_mb_of, write_json
+
+COORD_SCALE = 1 / 576
+SETTINGS = {
+    "eps 1e-4, lam 10": {"epsilon": 1e-4, "marginal_relaxation": 10.0, "coord_scale": COORD_SCALE},
+    "eps 1e-5, lam 10": {"epsilon": 1e-5, "marginal_relaxation": 10.0, "coord_scale": COORD_SCALE},
+    "default (blur 2 px, reach 50 px)": {},
+}
+BARS = {"eps 1e-4, lam 10": 1.0, "eps 1e-5, lam 10": 2.0, "default (blur 2 px, reach 50 px)": 1.0}
+SOFTMIN_BARS = {1e-4: 1 / 40, 1e-5: 1 / 50}
+SIZES = (128, 256, 512, 1024, 2048)
+N_PAIRS = 64
+
+
+def embryos(scale: float = 1.0):
+    from pairframe.testing import embryo
+
+    shape = (round(256 * scale), round(576 * scale))
+    return embryo(shape, growth=scale), embryo(
+        shape, length_px=380, thickness_px=28, bend=-0.3, yolk_px=38, growth=scale
+    )
+
+
+# --- contestants: one job each, answering "seconds and what came out" ---------------------------
+
+
+def ours(setting: dict) -> dict:
+    import pairframe as pf
+
+    a, b = embryos()
+    config = pf.TransportConfig(**setting)
+    start = perf_counter()
+    result = pf.compare(a, b, config)
+    return {
+        "seconds": perf_counter() - start,
+        "status": str(result.status),
+        "iterations": result.iterations,
+        "relative_gap": result.relative_gap,
+        "marginal_error": result.marginal_error,
+    }
+
+
+def pot(setting: dict) -> dict:
+    """1000 iterations of POT's stabilised solver on the s = 4 work grid (its plain one underflows here)."""
+    import warnings
+
+    import numpy as np
+    import ot
+
+    import pairframe as pf
+
+    a, b = embryos()
+    frame = pf.GridTransform.from_pair(a, b, s=4, px_size_um=1.0)
+    mass_a, mass_b = frame.to_work(a), frame.to_work(b)
+    scale = np.sqrt(mass_a.sum() * mass_b.sum())
+    x, y = np.argwhere(mass_a > 0), np.argwhere(mass_b > 0)
+    pa, pb = mass_a[mass_a > 0] / scale, mass_b[mass_b > 0] / scale
+    coord = setting.get("coord_scale", 1.0)
+    eps, lam = setting.get("epsilon", (2 / 4) ** 2), setting.get("marginal_relaxation", (50 / 4) ** 2)
+    start = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cost = ot.dist(x * coord, y * coord)
+        plan = ot.unbalanced.sinkhorn_unbalanced(
+            pa, pb, cost, eps, lam, method="sinkhorn_stabilized", reg_type="kl", numItermax=1000, stopThr=0.0
+        )
+    seconds = perf_counter() - start
+    return {"seconds": seconds, "points": [len(x), len(y)], "finite": bool(np.isfinite(plan).all())}
+
+
+def our_softmin(setting: dict) -> dict:
+    import numpy as np
+
+    from pairframe.engines.grid.kernel import SupportKernel
+
+    a, b, epsilon = _softmin_problem(setting)
+    kernel = SupportKernel(a > 0, b > 0, epsilon)
+    potential = np.zeros(int((a > 0).sum()))
+    kernel.log_sum(potential)
+    start = perf_counter()
+    for _ in range(20):
+        kernel.log_sum(potential)
+    return {"seconds": (perf_counter() - start) / 20, "shape": list(a.shape)}
+
+
+def ott_softmin(setting: dict) -> dict:
+    import jax
+    import numpy as np
+
+    jax.config.update("jax_enable_x64", True)
+    import jax.numpy as jnp
+    from ott.geometry.grid import Grid
+
+    a, _, epsilon = _softmin_problem(setting)
+    axes = [jnp.arange(n, dtype=jnp.float64)[:, None] for n in a.shape]
+    geometry = Grid(x=axes, epsilon=epsilon)
+    zeros = jnp.zeros(a.size)
+    apply = jax.jit(lambda f, g: geometry.apply_lse_kernel(f, g, epsilon, axis=0)[0])
+    np.asarray(apply(zeros, zeros))
+    start = perf_counter()
+    for _ in range(3):
+        np.asarray(apply(zeros, zeros))
+    return {"seconds": (perf_counter() - start) / 3, "shape": list(a.shape)}
+
+
+def _softmin_problem(setting: dict):
+    import pairframe as pf
+
+    a, b = embryos()
+    frame = pf.GridTransform.from_pair(a, b, s=1, px_size_um=1.0)
+    return frame.to_work(a), frame.to_work(b), setting["epsilon"] / COORD_SCALE**2
+
+
+def memory(setting: dict) -> dict:
+    """Peak memory of one compare above the imports, compiled code on disk."""
+    import numpy as np
+
+    import pairframe as pf
+
+    a, b = embryos()
+    tiny = np.zeros((24, 24), bool)
+    tiny[8:12, 8:12] = True
+    pf.compare(tiny, np.roll(tiny, 1))  # imports, and the compiled code from its cache
+    config = pf.TransportConfig(**setting)
+    return {"mb": peak_extra_mb_of(lambda: pf.compare(a, b, config))}
+
+
+def scaling(setting: dict) -> dict:
+    import pairframe as pf
+    from pairframe.testing import tiny_and_huge_embryo
+
+    n = setting["side"]
+    a, b = tiny_and_huge_embryo((n, n), area_ratio=2.0)
+    pf.compare(a, b)
+    start = perf_counter()
+    result = pf.compare(a, b)
+    return {"seconds": perf_counter() - start, "iterations": result.iterations, "status": str(result.status)}
+
+
+def many(setting: dict) -> dict:
+    import pairframe as pf
+    from pairframe.testing import embryo
+
+    pairs = [
+        (embryo(bend=0.6 - 0.01 * k), embryo(bend=0.55 - 0.01 * k, length_px=340, thickness_px=27))
+        for k in range(N_PAIRS)
+    ]
+    start = perf_counter()
+    results = pf.compare_many(pairs, pf.TransportConfig(downsample_factor=2), jobs=setting["jobs"])
+    return {"seconds": perf_counter() - start, "converged": sum(r.status == "converged" for r in results)}
+
+
+JOBS = {job.__name__: job for job in (ours, pot, our_softmin, ott_softmin, memory, scaling, many)}
+
+
+class Contestant:
+    """A process that keeps its imports and answers one job after the other."""
+
+    def __init__(self, job: str, **env: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--serve", job],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | env,
+        )
+
+    def __call__(self, **setting) -> dict:
+        self._process.stdin.write(json.dumps(setting) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def __enter__(self) -> Contestant:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def serve(job: str) -> None:
+    for line in sys.stdin:
+        print(json.dumps(JOBS[job](json.loads(line))), flush=True)
+
+
+def summary(answers: list[dict]) -> dict:
+    times = sorted(answer["seconds"] for answer in answers)
+    return {"median_s": median(times), "min_s": times[0], "max_s": times[-1], "last": answers[-1]}
+
+
+def duel(name_a: str, name_b: str, settings: dict[str, dict], repeats: int) -> dict:
+    """Two contestants in turns over all settings; medians and their ratio."""
+    rows = {}
+    with Contestant(name_a) as first, Contestant(name_b) as second:
+        for label, setting in settings.items():
+            first(**setting), second(**setting)  # compile, load, warm up
+            answers: dict[str, list[dict]] = {name_a: [], name_b: []}
+            for _ in range(repeats):
+                answers[name_a].append(first(**setting))
+                answers[name_b].append(second(**setting))
+            rows[label] = {name: summary(found) for name, found in answers.items()}
+            rows[label]["ratio"] = rows[label][name_a]["median_s"] / rows[label][name_b]["median_s"]
+    return rows
+
+
+def main(quick: bool) -> None:
+    import numpy as np
+
+    repeats = 3 if quick else 7
+    report: dict = {"repeats": repeats}
+
+    report["compare"] = duel("ours", "pot", SETTINGS, repeats)
+    print(
+        f"{'whole compare at s = 1 / POT, 1000 iterations at s = 4':<60} {'ours s':>8} {'POT s':>8} {'ratio':>7} {'bar':>5}"
+    )
+    for label, row in report["compare"].items():
+        last = row["ours"]["last"]
+        print(
+            f"  {label:<58} {row['ours']['median_s']:>8.3f} {row['pot']['median_s']:>8.3f} {row['ratio']:>7.2f} "
+            f"{BARS[label]:>5.1f}   {last['status']}, {last['iterations']} softmins, gap {last['relative_gap']:.0e}, "
+            f"marginals {last['marginal_error']:.0e}"
+        )
+
+    settings = {f"eps {eps:g}": {"epsilon": eps} for eps in SOFTMIN_BARS}
+    report["softmin"] = duel("our_softmin", "ott_softmin", settings, repeats)
+    print(f"{'one softmin / OTT Grid, log domain, float64':<60} {'ours ms':>8} {'OTT ms':>8} {'1/ratio':>7} {'bar':>5}")
+    for (label, row), bar in zip(report["softmin"].items(), SOFTMIN_BARS.values(), strict=True):
+        mine, theirs = 1e3 * row["our_softmin"]["median_s"], 1e3 * row["ott_softmin"]["median_s"]
+        print(f"  {label:<58} {mine:>8.2f} {theirs:>8.1f} {theirs / mine:>7.0f} {1 / bar:>5.0f}")
+
+    report["memory_mb"] = {}
+    for label, setting in SETTINGS.items():
+        with Contestant("memory") as contestant:
+            report["memory_mb"][label] = contestant(**setting)["mb"]
+    print("peak memory above imports, MB (bar 100):", {k: round(v, 1) for k, v in report["memory_mb"].items()})
+
+    sides = SIZES[:4] if quick else SIZES
+    with Contestant("scaling") as contestant:
+        report["scaling"] = {
+            side: summary([contestant(side=side) for _ in range(2 if side > 512 else 3)]) for side in sides
+        }
+    seconds = [report["scaling"][side]["median_s"] for side in sides]
+    report["exponent"] = float(np.polyfit(np.log(np.array(sides) ** 2), np.log(seconds), 1)[0])
+    for side in sides:
+        row = report["scaling"][side]
+        print(
+            f"  {side} x {side}: {row['median_s']:.3f} s, {row['last']['iterations']} softmins, {row['last']['status']}"
+        )
+    print(f"exponent of time in pixels (bar 1.2): {report['exponent']:.2f}")
+
+    times: dict[int, list[float]] = {1: [], 2: []}
+    with Contestant("many") as contestant:
+        for _ in range(1 if quick else 3):
+            for jobs in times:
+                times[jobs].append(contestant(jobs=jobs)["seconds"])
+    report["compare_many_s"] = times
+    report["throughput_ratio"] = median(times[1]) / median(times[2])
+    print(f"compare_many, {N_PAIRS} pairs, 2 cores / 1 core (bar 1.7): {report['throughput_ratio']:.2f}  {times}")
+    write_json("grid", report)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--serve"]:
+        serve(sys.argv[2])
+    else:
+        main("--quick" in sys.argv)
