@@ -16,6 +16,14 @@ _HOME_OF = {
     "BoxYX": "pairframe.frame",
     "GridTransform": "pairframe.frame",
     "propose_bucket_shapes": "pairframe.frame",
+    "TransportConfig": "pairframe.problem",
+    "Status": "pairframe.engines",
+    "solve": "pairframe.engines",
+    "PlanOperator": "pairframe.maps",
+    "TransportResult": "pairframe.results",
+    "compare": "pairframe.pipeline",
+    "compare_many": "pairframe.pipeline",
+    "divergence": "pairframe.pipeline",
     "PairframeError": "pairframe.errors",
 }
 

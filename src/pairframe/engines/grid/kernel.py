@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines.grid.passes import pass_rows
+from pairframe.engines.grid.threads import in_portions
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 
 TILE = 64  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
 _DEPTH = {"float64": 550.0, "float32": 60.0}  # how far below its maximum a tile may reach in that precision
-_CHUNKS = 16  # portions of rows handed to the threads: more than threads, so that uneven rows even out
 
 
 class SupportKernel:
@@ -88,8 +88,7 @@ class SupportKernel:
         self, h: Float, phi: Float, offset: int, spans: NDArray[np.int64], out: Float, means: Float, turned: bool
     ) -> None:
         cut = 37.0 + np.log(h.shape[1])  # what is dropped is below float64's last digit
-        chunks = min(_CHUNKS, len(h))
-        pass_rows(
+        arguments = (
             h,
             phi,
             offset,
@@ -102,9 +101,9 @@ class SupportKernel:
             self._depth,
             out,
             means,
-            turned,
-            chunks,
         )
+        wanted = int((spans[:, 1] - spans[:, 0]).sum())
+        in_portions(lambda first, step: pass_rows(*arguments, turned, first, step), wanted)
 
 
 def _extent(index: NDArray[np.intp]) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
@@ -271,9 +271,9 @@ def _row(
         t = tile
 
 
-@njit(cache=True, parallel=True)
-def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, out, means, turned, n_chunks):
-    """All rows of `h` into `out`, and the weighted means of `phi`, in `n_chunks` portions side by side.
+@njit(cache=True, nogil=True)
+def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, out, means, turned, first, step):
+    """Rows first, first + step, ... of `h` into `out`, with the weighted means of `phi`; frees the interpreter meanwhile.
 
     Parameters
     ----------
@@ -286,29 +286,27 @@ def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, 
     out, means : (R, k), (R, c, k), written on the spans only; with `turned` (k, R), (k, c, R), ready for the other axis.
     """
     rows, n = h.shape
-    for c in prange(n_chunks):
-        longest = max(n, tile)
-        scratch = (
-            np.empty(n),
-            np.empty(n),
-            np.empty(n),
-            np.empty(tile),
-            np.empty(tile),
-            np.empty(tile),
-            np.empty(n // _BLOCK + 1),
-        )
-        product = np.empty(n, kernel.dtype)
-        position = np.arange(longest) * 1.0
-        for r in range(c, rows, n_chunks):
-            # Two calls, because a row and a column of `out` differ in type; every array that comes in is C-contiguous,
-            # so that no shape, however thin, needs another compilation.
-            if turned:
-                _row(
-                    h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
-                    out[:, r], means[:, :, r].T, scratch, product, position,
-                )  # fmt: skip
-            else:
-                _row(
-                    h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
-                    out[r], means[r], scratch, product, position,
-                )  # fmt: skip
+    scratch = (
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(tile),
+        np.empty(tile),
+        np.empty(tile),
+        np.empty(n // _BLOCK + 1),
+    )
+    product = np.empty(n, kernel.dtype)
+    position = np.arange(max(n, tile)) * 1.0
+    for r in range(first, rows, step):
+        # Two calls, because a row and a column of `out` differ in type; every array that comes in is C-contiguous,
+        # so that no shape, however thin, needs another compilation.
+        if turned:
+            _row(
+                h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
+                out[:, r], means[:, :, r].T, scratch, product, position,
+            )  # fmt: skip
+        else:
+            _row(
+                h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
+                out[r], means[r], scratch, product, position,
+            )  # fmt: skip

@@ -1,0 +1,175 @@
+"""The feasible part of a plan: the books that balance, for any potentials.
+
+Soft marginals let a plan take more from a pixel than it has. Rows are scaled by ``min(1, a/p)``, then columns by
+``min(1, b/q)`` of what is left; the same is done columns first, and Q is the mean of the two. So Q1 <= a, Q'1 <= b,
+and swapping source and target swaps every map. Six kernel applications (three when the plan is symmetric), all in
+logarithms: nothing overflows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.maps.kernels import Moments, PlanKernel
+from pairframe.maps.plan import PlanOperator
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FeasiblePart:
+    """What moved, what was destroyed and what was created. (H, W) arrays on the work grid, mass per work pixel.
+
+    Attributes
+    ----------
+    transported : float
+        T = sum Q. T + sum(destroyed) is the source's mass, T + sum(created) the target's.
+    left, arrived : (H, W)
+        Q1, the mass that left each source pixel, and Q'1, the mass that arrived at each target pixel.
+    destroyed, created : (H, W)
+        a - Q1 and b - Q'1; never negative.
+    left_share : (H, W)
+        Q1/a in the problem's own units; 0 off the source.
+    shift_yx : (H, W, 2)
+        Mean target position minus the pixel's own, work px; NaN where nothing left.
+    cost_source, cost_target : (H, W)
+        ``sum_j Q_ij C_ij`` and ``sum_i Q_ij C_ij``: mass times work px^2 (``euclidean``: work px).
+    """
+
+    transported: float
+    left: Float
+    arrived: Float
+    destroyed: Float
+    created: Float
+    left_share: Float
+    shift_yx: Float
+    cost_source: Float
+    cost_target: Float
+
+    @property
+    def transport_cost(self) -> float:
+        """``<C, Q>``."""
+        return float(self.cost_source.sum())
+
+    @property
+    def destroyed_share(self) -> float:
+        """Destroyed mass over source mass."""
+        destroyed = float(self.destroyed.sum())
+        return destroyed / (destroyed + self.transported)
+
+    def in_units_of(self, mass_a: Float, mass_b: Float, mass_scale: float) -> FeasiblePart:
+        """The same plan times `mass_scale`, as a part of the masses that came in, (H, W) each.
+
+        They are at least `mass_scale` times the problem's (more under ``normalization="each"``: the rest is
+        destroyed or created).
+        """
+        left, arrived = np.minimum(self.left * mass_scale, mass_a), np.minimum(self.arrived * mass_scale, mass_b)
+        transported, left, arrived = _one_total(left, arrived)
+        return replace(
+            self,
+            transported=transported,
+            left=left,
+            arrived=arrived,
+            destroyed=np.maximum(mass_a - left, 0.0),
+            created=np.maximum(mass_b - arrived, 0.0),
+            cost_source=self.cost_source * mass_scale,
+            cost_target=self.cost_target * mass_scale,
+        )
+
+
+def feasible_part(plan: PlanOperator) -> FeasiblePart:
+    """Read the books from a plan, whatever its potentials are.
+
+    Returns
+    -------
+    FeasiblePart in the units of the plan's problem.
+    """
+    problem = plan.problem
+    on_a, on_b = problem.support_a, problem.support_b
+    a, b = problem.mass_a[on_a], problem.mass_b[on_b]
+    source = _Side(np.log(a), plan.log_weight_a, plan.log_row_sums, plan.kernel_at("a"))
+    target = _Side(np.log(b), plan.log_weight_b, plan.log_column_sums, plan.kernel_at("b"))
+    rows_first_a, rows_first_b = _first_then_second(source, target)
+    if plan.is_symmetric:
+        columns_first_b, columns_first_a = rows_first_a, rows_first_b
+    else:
+        columns_first_b, columns_first_a = _first_then_second(target, source)
+
+    share_a = 0.5 * (rows_first_a.share + columns_first_a.share)
+    share_b = 0.5 * (rows_first_b.share + columns_first_b.share)
+    transported, left, arrived = _one_total(a * share_a, b * share_b)
+    cost_a = 0.5 * a * (rows_first_a.share * rows_first_a.cost + columns_first_a.share * columns_first_a.cost)
+    cost_b = 0.5 * b * (rows_first_b.share * rows_first_b.cost + columns_first_b.share * columns_first_b.cost)
+    shift = rows_first_a.share * rows_first_a.shift_yx + columns_first_a.share * columns_first_a.shift_yx
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = np.where(share_a > 0, shift / (2.0 * share_a), np.nan)
+
+    def on_grid(vector: Float, side: str, outside: float = 0.0) -> Float:
+        array = np.full((*problem.shape_hw, *vector.shape[1:]), outside)
+        array[on_a if side == "a" else on_b] = vector
+        return array
+
+    return FeasiblePart(
+        transported=transported,
+        left=on_grid(left, "a"),
+        arrived=on_grid(arrived, "b"),
+        destroyed=on_grid(np.maximum(a - left, 0.0), "a"),
+        created=on_grid(np.maximum(b - arrived, 0.0), "b"),
+        left_share=on_grid(share_a, "a"),
+        shift_yx=on_grid(shift.T, "a", np.nan),
+        cost_source=on_grid(cost_a, "a"),
+        cost_target=on_grid(cost_b, "b"),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One side of a plan over its support (n,): logs of mass, weight and marginal, and the kernel that it sees by."""
+
+    log_mass: Float
+    log_weight: Float
+    log_marginal: Float
+    kernel: PlanKernel
+
+
+@dataclass(frozen=True, eq=False)
+class _Taken:
+    """What one order takes of one side: shares of its mass (n,), mean shifts (2, n), mean costs (n,)."""
+
+    share: Float
+    shift_yx: Float
+    cost: Float
+
+
+def _first_then_second(first: _Side, second: _Side) -> tuple[_Taken, _Taken]:
+    """Scale one side by min(1, a/p), then the other by min(1, b/q) of what is left: two kernel applications.
+
+    Row scales do not change the means over a row, nor column scales those over a column; so each side's means can be
+    read where its own sums are.
+    """
+    weight = first.log_weight + np.minimum(first.log_mass - first.log_marginal, 0.0)
+    from_second = second.kernel.moments(weight)
+    log_q = second.log_weight + from_second.log_sum
+    from_first = first.kernel.moments(second.log_weight + np.minimum(second.log_mass - log_q, 0.0))
+    log_p = weight + from_first.log_sum
+    return _taken(first, log_p, from_first), _taken(second, log_q, from_second)
+
+
+def _taken(side: _Side, log_sum: Float, moments: Moments) -> _Taken:
+    # Sums that rounding, or exponents beyond its reach, put above the mass are held to it.
+    share = np.exp(np.minimum(log_sum - side.log_mass, 0.0))
+    return _Taken(share, moments.shift_yx, moments.cost)
+
+
+def _one_total(left: Float, arrived: Float) -> tuple[float, Float, Float]:
+    """What left is what arrived: bring both to the smaller total. They differ by rounding, or where a plan is garbage."""
+    total_left, total_arrived = float(left.sum()), float(arrived.sum())
+    transported = min(total_left, total_arrived)
+    if total_left > transported:
+        left = left * (transported / total_left)
+    if total_arrived > transported:
+        arrived = arrived * (transported / total_arrived)
+    return transported, left, arrived

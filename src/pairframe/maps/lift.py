@@ -1,0 +1,92 @@
+"""From the work grid to the canonical image: the same maps, in physical units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.frame import GridTransform
+from pairframe.maps.accounting import FeasiblePart
+
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalMaps:
+    """Maps on the canonical image, (Hc, Wc).
+
+    Attributes
+    ----------
+    mass_created, mass_destroyed : (Hc, Wc)
+        Mass per canonical pixel.
+    velocity_field : (Hc, Wc, 2)
+        um/frame, dy and dx; NaN off the source and where nothing left.
+    velocity_valid : (Hc, Wc) bool
+    cost_source, cost_target : (Hc, Wc)
+        Mass times um^2 (``euclidean``: um) per canonical pixel.
+    """
+
+    mass_created: Float
+    mass_destroyed: Float
+    velocity_field: Float
+    velocity_valid: Bool
+    cost_source: Float
+    cost_target: Float
+
+
+def lift(
+    transform: GridTransform,
+    part: FeasiblePart,
+    velocity_px: Float,
+    on_source: Bool,
+    um_per_cost: float,
+    *,
+    debug: bool = False,
+) -> CanonicalMaps:
+    """Paint work-grid maps on the canonical image; sums of mass and cost stay what they are.
+
+    Parameters
+    ----------
+    velocity_px : (Hw, Ww, 2)
+        Work px per frame.
+    on_source : (Hc, Wc) bool
+        The source's pixels: a work block may cover others, and those did not move.
+    um_per_cost : float
+        One unit of work cost in um^2 (or um).
+    """
+    velocity = transform.rasterize_velocity_to_canon(velocity_px)
+    velocity[~on_source] = np.nan
+    return CanonicalMaps(
+        mass_created=transform.rasterize_to_canon(part.created, debug=debug),
+        mass_destroyed=transform.rasterize_to_canon(part.destroyed, debug=debug),
+        velocity_field=velocity,
+        velocity_valid=np.isfinite(velocity[..., 0]),
+        cost_source=transform.rasterize_to_canon(part.cost_source * um_per_cost, debug=debug),
+        cost_target=transform.rasterize_to_canon(part.cost_target * um_per_cost, debug=debug),
+    )
+
+
+def carry_to_grid(values_work: Float, old: GridTransform, new: GridTransform) -> Float:
+    """Take values from one work grid to another over the canonical image they share.
+
+    Parameters
+    ----------
+    values_work : (H, W)
+        On `old`'s work grid, NaN where unknown.
+
+    Returns
+    -------
+    (H', W') on `new`'s work grid: the value of the old work pixel that holds the new one's centre; NaN where there
+    is none.
+    """
+    indices = np.moveaxis(np.indices(new.work_shape_hw), 0, -1)
+    centres = new.work_to_canon_yx(indices + 0.5)  # exact points, not pixel indices
+    y, x = np.moveaxis(np.floor(old.canon_to_work_yx(centres)).astype(np.int64), -1, 0)
+    h, w = old.work_shape_hw
+    inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
+    carried = np.full(new.work_shape_hw, np.nan)
+    carried[inside] = values_work[y[inside], x[inside]]
+    return carried

@@ -1,0 +1,398 @@
+"""`compare`: read, frame, state, solve, mean, keep, in this order and nothing else. `compare_many` repeats it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairframe.engines import SolveOptions, Start, Status
+from pairframe.errors import (
+    ConfigError,
+    PairframeError,
+    PairsError,
+    PixelSizeError,
+    RaiseOnError,
+    SolveFailedError,
+    WorkerDiedError,
+)
+from pairframe.frame import GridTransform, golden
+from pairframe.frame.crop import check_pair, shares_outside
+from pairframe.maps import (
+    PlanOperator,
+    SolvedPair,
+    displacement,
+    divergence_of,
+    feasible_part,
+    is_self_problem,
+    solve_pair,
+)
+from pairframe.masks import Mask, mass_density, read_mask
+from pairframe.problem import TransportConfig, state_problem
+from pairframe.results import TransportResult
+from pairframe.results.build import Context, build_empty_result, build_result, plan_terms
+from pairframe.results.carry import carried_potentials
+
+Float = NDArray[np.float64]
+MaskLike = Mask | ArrayLike | os.PathLike[str]
+Pair = tuple[MaskLike, MaskLike]
+
+_SAME_SIZE = 1e-3  # relative difference up to which two pixel sizes are one
+_THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def compare(
+    mask_a: MaskLike,
+    mask_b: MaskLike,
+    config: TransportConfig | None = None,
+    *,
+    init: TransportResult | None = None,
+    transform: GridTransform | None = None,
+    raise_on: Collection[Status | str] = (),
+) -> TransportResult:
+    """Compare a source and a target mask.
+
+    Parameters
+    ----------
+    mask_a, mask_b : Mask, (H, W) array or path
+        Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``.
+    config : TransportConfig, optional
+        Its `px_size_um` wins over what the masks say; the default 1.0 means "not given".
+    init : TransportResult, optional
+        A similar comparison on the same canvas to start from; crops and downsample factors may differ.
+    transform : GridTransform, optional
+        A frame to use instead of the pair's own, for controlled comparisons; the crop fields of `config` are not read.
+    raise_on : statuses
+        These end in `SolveFailedError` instead of a result: ``raise_on=("max_iterations", "impossible")``.
+    """
+    config, statuses = _checked_config(config), _checked_statuses(raise_on)
+    context = _frame(_read(mask_a, mask_b, config, transform), transform)
+    start = None if init is None else carried_potentials(init, context.transform, config.metric)
+    if context.is_empty:
+        result = build_empty_result(context)
+    else:
+        solved, mass_scale = _state_and_solve(context, start)
+        result = _mean(solved, mass_scale, context)
+    if golden.is_debug(config.debug):
+        result.check_books()
+    if result.status in statuses:
+        raise SolveFailedError(
+            f"a status other than {', '.join(sorted(statuses))}",
+            f"{result.status} after {result.iterations} iterations, relative gap {result.relative_gap:.2g}, "
+            f"marginal error {result.marginal_error:.2g}",
+            result.status.advice,
+        )
+    return result
+
+
+def divergence(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig | None = None) -> float:
+    """The divergence alone, mass times work px^2; NaN when one mask is empty. See `pairframe.maps.Divergence`."""
+    config = _checked_config(config)
+    context = _frame(_read(mask_a, mask_b, config, None), None)
+    if context.is_empty:
+        return math.nan
+    solved, mass_scale = _state_and_solve(context, None)
+    return divergence_of(solved).value * mass_scale
+
+
+# --- READ ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadPair:
+    """Densities, (Hc, Wc) mass per canonical pixel, and the config with the pixel size that holds for them."""
+
+    density_a: Float
+    density_b: Float
+    config: TransportConfig
+    notices: tuple[str, ...]
+
+
+def _read(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None) -> _ReadPair:
+    masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
+    px_size_um, notices = _pixel_size(masks, config, transform)
+    masks = [replace(mask, px_size_um=px_size_um) for mask in masks]
+    density_a, density_b = (mass_density(mask, config.mass_mode) for mask in masks)
+    return _ReadPair(density_a, density_b, replace(config, px_size_um=px_size_um), notices)
+
+
+def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+    if isinstance(mask, Mask):
+        return mask
+    is_density = config.mass_mode == "intensity"
+    if isinstance(mask, str | os.PathLike):
+        return read_mask(mask, density=is_density)
+    return Mask.from_array(mask, density=is_density)
+
+
+def _pixel_size(
+    masks: list[Mask], config: TransportConfig, transform: GridTransform | None
+) -> tuple[float, tuple[str, ...]]:
+    """The side of a pixel in um: the transform's, the config's, the masks', in this order; and what to tell about it."""
+    from_masks = [
+        (name, mask.px_size_um) for name, mask in zip(("source", "target"), masks, strict=True) if mask.px_size_um
+    ]
+    chosen, origin = config.px_size_um, "the config"
+    if transform is not None:
+        chosen, origin = transform.px_size_um, "the transform"
+        if config.px_size_um != 1.0:
+            from_masks.append(("config", config.px_size_um))
+    elif config.px_size_um == 1.0 and from_masks:
+        sizes = [size for _, size in from_masks]
+        if not math.isclose(sizes[0], sizes[-1], rel_tol=_SAME_SIZE):
+            raise PixelSizeError(
+                "both masks to have one pixel size",
+                f"{sizes[0]:g} um in the source and {sizes[-1]:g} um in the target",
+                "resample one of them, or give the size that is right as px_size_um",
+            )
+        chosen, origin = sizes[0], f"the {from_masks[0][0]}"
+        if len(from_masks) == 1:
+            return chosen, (f"only {origin} says how large a pixel is: {chosen:g} um is used for both",)
+    others = [
+        f"the {name} says {size:g} um"
+        for name, size in from_masks
+        if not math.isclose(size, chosen, rel_tol=_SAME_SIZE)
+    ]
+    return chosen, ((f"a pixel is {chosen:g} um by {origin}, although {' and '.join(others)}",) if others else ())
+
+
+# --- FRAME -----------------------------------------------------------------------------------
+
+
+def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
+    config = pair.config
+    a, b, boxes = check_pair(pair.density_a, pair.density_b)
+    if transform is None:
+        transform = GridTransform.from_pair(
+            a,
+            b,
+            config.downsample_factor,
+            config.pad,
+            crop_policy=cast("Any", config.crop_policy),
+            override_pair_bbox=config.override_pair_bbox,
+            bucket_shapes=config.bucket_shapes,
+            bucket_mode=cast("Any", config.bucket_mode),
+            px_size_um=config.px_size_um,
+            allow_clipping=config.allow_clipping,
+        )
+    else:
+        transform.to_work(a)  # refuses another canvas before anything else is said about it
+        clipped = shares_outside(a, b, boxes, transform.pair_crop_box_yx, config.allow_clipping)
+        transform = replace(transform, clipped_share_ab=clipped)
+    if golden.is_debug(config.debug):
+        golden.check_containment(transform, boxes)
+    mass_work = [transform.to_work(density, debug=config.debug) for density in (a, b)]
+    crop = transform.pair_crop_box_yx.slices
+    areas = [np.count_nonzero(density[crop]) * transform.px_area_um2 for density in (a, b)]
+    notices = pair.notices
+    if any(transform.clipped_share_ab):
+        lost = " and ".join(f"{share:.3g}" for share in transform.clipped_share_ab)
+        notices = (*notices, f"the frame cuts away shares of the masses: {lost}")
+    return Context(
+        config=config,
+        transform=transform,
+        mass_work_a=mass_work[0],
+        mass_work_b=mass_work[1],
+        areas_um2=(areas[0], areas[1]),
+        on_source=pair.density_a > 0,
+        notices=notices,
+    )
+
+
+# --- STATE and SOLVE -------------------------------------------------------------------------
+
+
+def _state_and_solve(context: Context, start: Start | None) -> tuple[SolvedPair, float]:
+    config, masses = context.config, (context.mass_work_a, context.mass_work_b)
+    problem, mass_scale = state_problem(*masses, config, context.transform)
+    options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
+    return solve_pair(problem, masses, config.backend, options, start), mass_scale
+
+
+# --- MEAN and KEEP ---------------------------------------------------------------------------
+
+
+def _mean(solved: SolvedPair, mass_scale: float, context: Context) -> TransportResult:
+    problem, config = solved.solution.problem, context.config
+    plan = PlanOperator.of(solved.solution)
+    part = feasible_part(plan).in_units_of(context.mass_work_a, context.mass_work_b, mass_scale)
+    noise_floors = (solved.self_a.noise_floor, solved.self_b.noise_floor)
+    self_shift: Float | None = None
+    if is_self_problem(problem):
+        # The pair is its own self-problem: take it from the same numbers, and nothing moves, exactly.
+        self_shift = part.shift_yx
+        noise_floors = (part.destroyed_share, part.destroyed_share)
+    elif config.debias:
+        self_shift = np.full(part.shift_yx.shape, np.nan)
+        self_shift[problem.support_a] = solved.self_a.shift_yx
+    velocity = displacement(part, self_shift if config.debias else None)
+    for name, own in (("source", solved.self_a), ("target", solved.self_b)):
+        if own.solution.status != Status.converged:
+            status = own.solution.status
+            context = context.with_notices(f"the {name} against itself ended with {status}: {status.advice}")
+    return build_result(
+        context,
+        solved.solution,
+        mass_scale,
+        plan_terms(plan),
+        part,
+        velocity,
+        divergence_of(solved),
+        noise_floors,
+    )
+
+
+# --- many ------------------------------------------------------------------------------------
+
+
+def compare_many(
+    pairs: Iterable[Pair],
+    config: TransportConfig | None = None,
+    *,
+    jobs: int | None = None,
+    on_result: Callable[[int, TransportResult], None] | None = None,
+) -> list[TransportResult]:
+    """Compare many pairs: the answers of `compare`, in order.
+
+    Parameters
+    ----------
+    pairs : iterable of (mask_a, mask_b)
+        As for `compare`. A mask that is in several neighbouring pairs is solved against itself once.
+    jobs : int, optional
+        Worker processes, each with one thread; None means one per core, 1 stays in this process. Workers import the
+        main module: a script needs ``if __name__ == "__main__":`` around its calls.
+    on_result : callable (index, result), optional
+        Called in order, as soon as a result and all before it are there.
+
+    The first pair that fails raises its error, with the pair's number in a note; what comes after it is given up.
+    """
+    results = []
+    for index, result in enumerate(iter_results(pairs, config, jobs=jobs)):
+        if on_result is not None:
+            on_result(index, result)
+        results.append(result)
+    return results
+
+
+def iter_results(
+    pairs: Iterable[Pair], config: TransportConfig | None = None, *, jobs: int | None = None
+) -> Iterator[TransportResult]:
+    """The results of `compare_many` one by one, in order; only a few are held at a time."""
+    config, jobs = _checked_config(config), _checked_jobs(jobs)
+    listed = len(pairs) if hasattr(pairs, "__len__") else None  # type: ignore[arg-type]
+    if jobs == 1 or listed in (0, 1):
+        for index, pair in enumerate(pairs):
+            yield _compare_numbered(index, pair, config)
+        return
+    # Neighbours share masks, so they stay together; small enough pieces keep all workers busy to the end.
+    size = 4 if listed is None else max(1, min(4, listed // (4 * jobs)))
+    numbered = enumerate(pairs)
+    waiting: deque[Future[list[TransportResult]]] = deque()
+    with _worker_pool(jobs if listed is None else min(jobs, listed)) as pool:
+        while True:
+            while len(waiting) < 2 * jobs and (chunk := list(islice(numbered, size))):
+                waiting.append(pool.submit(_compare_chunk, chunk, config))
+            if not waiting:
+                return
+            yield from _outcome(waiting.popleft())
+
+
+def _compare_numbered(index: int, pair: Pair, config: TransportConfig) -> TransportResult:
+    try:
+        mask_a, mask_b = pair
+    except (TypeError, ValueError):
+        raise PairsError(
+            "every pair to be (mask_a, mask_b)", f"{type(pair).__name__} as number {index}", "give a list of pairs"
+        ) from None
+    try:
+        return compare(mask_a, mask_b, config)
+    except PairframeError as error:
+        error.add_note(f"in pair number {index}")
+        raise
+
+
+def _compare_chunk(chunk: list[tuple[int, Pair]], config: TransportConfig) -> list[TransportResult]:
+    return [_compare_numbered(index, pair, config) for index, pair in chunk]
+
+
+def _outcome(future: Future[list[TransportResult]]) -> list[TransportResult]:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise WorkerDiedError(
+            "the worker processes to live until their work is done",
+            "one that ended",
+            'put the calls of a script under if __name__ == "__main__":, or use fewer jobs if memory ran out; '
+            "jobs=1 needs no processes",
+        ) from error
+
+
+class _OneThreadProcess(SpawnProcess):
+    """A fresh process (no fork: threads and locks do not survive one) whose libraries start one thread each.
+
+    They read how many from the environment as they are loaded, which is before any code of ours runs there.
+    """
+
+    def start(self) -> None:
+        before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+        try:
+            super().start()
+        finally:
+            for name, value in before.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
+
+
+class _OneThreadContext(SpawnContext):
+    Process = _OneThreadProcess
+
+
+@contextmanager
+def _worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    pool = ProcessPoolExecutor(jobs, mp_context=_OneThreadContext())
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# --- checks ----------------------------------------------------------------------------------
+
+
+def _checked_config(config: TransportConfig | None) -> TransportConfig:
+    if config is None:
+        return TransportConfig()
+    if not isinstance(config, TransportConfig):
+        raise ConfigError("a TransportConfig", type(config).__name__, "write TransportConfig(blur_um=2.0, ...)")
+    return config
+
+
+def _checked_statuses(raise_on: Collection[Status | str]) -> frozenset[Status]:
+    names = [raise_on] if isinstance(raise_on, str) else raise_on
+    try:
+        return frozenset(Status(name) for name in names)
+    except (TypeError, ValueError):
+        raise RaiseOnError(
+            f"raise_on to hold statuses: {', '.join(Status)}", repr(raise_on), 'e.g. raise_on=("max_iterations",)'
+        ) from None
+
+
+def _checked_jobs(jobs: int | None) -> int:
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(jobs, bool) or not isinstance(jobs, int | np.integer) or jobs < 1:
+        raise PairsError("jobs to be an integer >= 1, or None for all cores", repr(jobs), "e.g. jobs=2")
+    return int(jobs)

@@ -1,0 +1,223 @@
+"""`TransportResult`: what a comparison found, with the unit of every number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines import Status, TraceRecord
+from pairframe.frame import GridTransform, golden
+from pairframe.problem import Scales, TransportConfig
+
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+class _FrozenArrays:
+    """Arrays in the fields of a frozen dataclass are frozen too, also after a trip between processes."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _FrozenArrays.__post_init__(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorkMaps(_FrozenArrays):
+    """The maps on the work grid, in work pixels; (Hw, Ww) arrays.
+
+    Attributes
+    ----------
+    mass_source, mass_target, mass_created, mass_destroyed : (Hw, Ww)
+        Mass per work pixel.
+    velocity_px : (Hw, Ww, 2)
+        ``[..., 0]`` is dy, ``[..., 1]`` is dx, work px/frame; NaN where unknown.
+    velocity_valid : (Hw, Ww) bool
+        Where some mass left.
+    cost_source, cost_target : (Hw, Ww)
+        Mass times work px^2 (``euclidean``: work px).
+    potential_source, potential_target : (Hw, Ww)
+        In work cost units; NaN off the supports.
+    trace : tuple of TraceRecord
+        The solve's history; gaps in the units of `TransportResult.gap`.
+    """
+
+    mass_source: Float
+    mass_target: Float
+    mass_created: Float
+    mass_destroyed: Float
+    velocity_px: Float
+    velocity_valid: Bool
+    cost_source: Float
+    cost_target: Float
+    potential_source: Float
+    potential_target: Float
+    trace: tuple[TraceRecord, ...] = ()
+
+    def __repr__(self) -> str:
+        h, w = self.mass_source.shape
+        return f"WorkMaps({h} x {w} work px: {', '.join(field.name for field in fields(self))})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransportResult(_FrozenArrays):
+    """What a comparison of two masks found. Arrays are (Hc, Wc) on the canonical image, so they overlay on it.
+
+    Masses are in pixel-mass units; "cost" is mass times work px^2 with `coord_scale` undone (``euclidean``: work px).
+
+    Attributes
+    ----------
+    mass_created, mass_destroyed : (Hc, Wc)
+        Mass per canonical pixel. `total_mass_moved` + destroyed = `M_source`, and + created = `M_target`.
+    velocity_field : (Hc, Wc, 2)
+        ``[..., 0]`` is dy, ``[..., 1]`` is dx, um/frame, on source pixels; NaN where unknown (see `velocity_valid`).
+    cost_source, cost_target : (Hc, Wc)
+        Cost by where it started and where it ended: mass times um^2; each sums to `total_transport_cost_um2`.
+    transform : GridTransform
+    M_source, M_target : float
+        Mass inside the frame: everything, unless clipping was allowed.
+    total_transport_cost_work_px2, total_transport_cost_um2 : float
+        ``<C, Q>`` of the feasible part Q that the maps show.
+    area_source_um2, area_target_um2 : float
+        Area of the pixels with mass.
+    transport_cost, entropy_term, marginal_penalty : float
+        The terms of the optimal plan itself. A hard marginal (``balanced``; the bound of ``partial``) adds nothing.
+    objective, dual_objective, gap : float
+        Certified upper and lower bound of the optimum, and their distance.
+    divergence, divergence_error : float
+        See `pairframe.maps.Divergence`; cost units. NaN when a mask is empty.
+    noise_floor, noise_floor_target : float
+        Share of its mass that the method calls destroyed when a mask meets itself. NaN when a mask is empty.
+    epsilon, lambda_unbalanced : float
+        Cost units after `coord_scale`, as a config sets them; `lambda_unbalanced` is inf when both sides are balanced.
+    status : Status
+        `status.advice` says what to do about it.
+    iterations : int
+        Kernel applications on the work grid.
+    relative_gap, marginal_error : float
+        What `config.tol` bounds.
+    config : TransportConfig
+        As used: with the pixel size that was found.
+    versions : mapping of name to version
+    notices : tuple of str
+        What a person should know about this comparison, in sentences.
+    work : WorkMaps
+    """
+
+    mass_created: Float
+    mass_destroyed: Float
+    velocity_field: Float
+    velocity_valid: Bool
+    cost_source: Float
+    cost_target: Float
+    transform: GridTransform
+    M_source: float
+    M_target: float
+    total_transport_cost_work_px2: float
+    total_transport_cost_um2: float
+    total_mass_moved: float
+    total_mass_created: float
+    total_mass_destroyed: float
+    area_source_um2: float
+    area_target_um2: float
+    transport_cost: float
+    entropy_term: float
+    marginal_penalty: float
+    objective: float
+    dual_objective: float
+    gap: float
+    divergence: float
+    divergence_error: float
+    noise_floor: float
+    noise_floor_target: float
+    epsilon: float
+    lambda_unbalanced: float
+    status: Status
+    iterations: int
+    relative_gap: float
+    marginal_error: float
+    backend: str
+    dtype: str
+    device: str
+    config: TransportConfig
+    versions: Mapping[str, str]
+    notices: tuple[str, ...]
+    work: WorkMaps
+
+    @property
+    def scales(self) -> Scales:
+        """The units of this comparison."""
+        return Scales(
+            self.transform.px_size_um,
+            self.transform.downsample_factor,
+            self.config.coord_scale,
+            self.config.metric,
+        )
+
+    @property
+    def blur_um(self) -> float:
+        """Below this length nothing is resolved, um."""
+        return self._length_um(self.epsilon)
+
+    @property
+    def reach_um(self) -> float:
+        """Beyond this distance mass is created and destroyed rather than moved, um; inf when balanced."""
+        return self._length_um(self.lambda_unbalanced)
+
+    @property
+    def mean_displacement_um(self) -> float:
+        """Mean length of the velocity field over the mass that moved, um/frame; NaN when nothing did."""
+        work = self.work
+        left = (work.mass_source - work.mass_destroyed)[work.velocity_valid]
+        if left.sum() <= 0:
+            return float("nan")
+        length_px = np.hypot(*work.velocity_px[work.velocity_valid].T)
+        return float((left * length_px).sum() / left.sum() * self.transform.work_px_size_um)
+
+    def _length_um(self, cost: float) -> float:
+        scales = self.scales
+        return scales.length_um_from_cost_work(scales.cost_work_from_cost_units(cost))
+
+    def check_books(self) -> None:
+        """Golden test 6.4: moved + destroyed is the source's mass, moved + created the target's."""
+        golden.check_books(
+            self.M_source, self.M_target, self.total_mass_moved, self.total_mass_created, self.total_mass_destroyed
+        )
+
+    def summary(self) -> str:
+        """A few lines with units, for a person."""
+        unit = "work px^2" if self.scales.power == 2 else "work px"
+        destroyed = _share(self.total_mass_destroyed, self.M_source)
+        created = _share(self.total_mass_created, self.M_target)
+        lines = [
+            f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} um^2",
+            f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} um^2",
+            f"moved      {self.total_mass_moved:.6g} mass, on average by {self.mean_displacement_um:.4g} um",
+            f"destroyed  {self.total_mass_destroyed:.6g} mass, {destroyed} of the source (noise floor {self.noise_floor:.2%})",
+            f"created    {self.total_mass_created:.6g} mass, {created} of the target (noise floor {self.noise_floor_target:.2%})",
+            f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} mass {unit}",
+            f"objective  {self.objective:.6g} mass {unit}, certified to a relative gap of {self.relative_gap:.1e}",
+            f"scales     blur {self.blur_um:.4g} um, reach {self.reach_um:.4g} um, "
+            f"work pixel {self.transform.work_px_size_um:.4g} um, canonical pixel {self.transform.px_size_um:.4g} um",
+            f"solve      {self.status} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
+        ]
+        if self.status != Status.converged:
+            lines.append(f"advice     {self.status.advice}")
+        return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+
+    def __repr__(self) -> str:
+        h, w = self.transform.canon_shape_hw
+        return f"TransportResult on a {h} x {w} canvas\n{self.summary()}"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.2%}" if whole > 0 else "none"

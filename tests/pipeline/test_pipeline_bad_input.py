@@ -1,0 +1,95 @@
+"""Everything that `compare` refuses, and how it says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pairframe import errors
+from pairframe.engines import Status
+from pairframe.frame import BoxYX, GridTransform
+from pairframe.masks import Mask
+from pairframe.pipeline import compare, divergence
+from pairframe.problem import TransportConfig
+from pairframe.testing import disc
+
+CANVAS = (30, 30)
+A = disc(CANVAS, (12, 12), 6)
+B = disc(CANVAS, (15, 17), 7)
+NAN = np.where(A, np.nan, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("masks", "config", "error", "words"),
+    [
+        ((A * 0, B * 0), {}, errors.BothMasksEmptyError, "mass in at least one mask"),
+        ((A, B[:, :-1]), {}, errors.CanvasMismatchError, "both masks on one canvas"),
+        ((NAN, B), {"mass_mode": "intensity"}, errors.NotFiniteError, "finite values"),
+        ((np.where(A, np.inf, 0), B), {"mass_mode": "intensity"}, errors.NotFiniteError, "finite values"),
+        ((A, B * -1.0), {"mass_mode": "intensity"}, errors.NegativeMassError, "values >= 0"),
+        ((A[0], B), {}, errors.NotTwoDimensionalError, "one 2-D image"),
+        ((A * np.arange(30), B), {}, errors.GreyImageError, "a binary mask"),
+        ((Mask(A * 0.5, density=True), B), {}, errors.GreyImageError, "a binary mask for mass_mode='uniform'"),
+        (("nowhere.png", B), {}, errors.FileMissingError, "an existing file"),
+        ((A, B), {"penalty": "balanced"}, errors.UnequalMassesError, "normalization"),
+        ((A, B), {"metric": "euclidean"}, errors.UnsupportedProblemError, "does not separate"),
+        ((A, B), {"backend": "abacus"}, errors.UnknownEngineError, "abacus"),
+        ((A, B), {"crop_policy": "fixed"}, errors.MissingBoxError, "override_pair_bbox"),
+        ((A, B), {"crop_policy": "bucketed", "bucket_shapes": ((4, 4),)}, errors.NoBucketFitsError, "bucket"),
+        (
+            (A, B),
+            {"crop_policy": "fixed", "override_pair_bbox": BoxYX(0, 10, 0, 10)},
+            errors.ClippedMassError,
+            "allow_clipping",
+        ),
+        (
+            (Mask(A, px_size_um=0.5), Mask(B, px_size_um=0.6)),
+            {},
+            errors.PixelSizeError,
+            "0.5 um in the source and 0.6 um",
+        ),
+    ],
+)
+def test_bad_pairs_are_refused(masks: tuple, config: dict, error: type[Exception], words: str) -> None:
+    for call in (compare, divergence):
+        with pytest.raises(error, match=words):
+            call(*masks, TransportConfig(**config))
+
+
+def test_a_config_is_a_transport_config() -> None:
+    with pytest.raises(errors.ConfigError, match="a TransportConfig, got dict"):
+        compare(A, B, {"blur_um": 2.0})  # type: ignore[arg-type]
+
+
+def test_raise_on_makes_a_status_an_error() -> None:
+    short = TransportConfig(max_iterations=1, tol=1e-12)
+    assert compare(A, B, short).status is Status.max_iterations
+    for raise_on in (("max_iterations",), [Status.max_iterations, "impossible"], "max_iterations"):
+        with pytest.raises(errors.SolveFailedError, match="raise max_iterations"):
+            compare(A, B, short, raise_on=raise_on)
+    with pytest.raises(errors.SolveFailedError, match="empty_target"):
+        compare(A, A * 0, raise_on=("empty_target",))
+    for bad in (("lost",), 3):
+        with pytest.raises(errors.RaiseOnError, match="raise_on to hold statuses"):
+            compare(A, B, raise_on=bad)  # type: ignore[arg-type]
+
+
+def test_an_unconverged_self_problem_is_noticed() -> None:
+    notices = compare(A, B, TransportConfig(max_iterations=1, tol=1e-12)).notices
+    assert any("the source against itself ended with max_iterations" in notice for notice in notices)
+
+
+def test_a_start_must_fit() -> None:
+    with pytest.raises(errors.WarmStartError, match="init to be a TransportResult"):
+        compare(A, B, init=3)  # type: ignore[arg-type]
+    other = compare(np.pad(A, 1), np.pad(A, 1))
+    with pytest.raises(errors.WarmStartError, match="a previous result with the metric"):
+        compare(A, B, init=other)
+
+
+def test_a_frame_must_fit() -> None:
+    small = GridTransform.from_pair(A, A, 1, pad=0)
+    with pytest.raises(errors.ClippedMassError, match="loses the share"):
+        compare(A, B, transform=small)
+    with pytest.raises(errors.TransformError, match="density of shape"):
+        compare(np.pad(A, 1), np.pad(B, 1), transform=small)
