@@ -1,16 +1,19 @@
-"""Pictures of a pair frame; colour-blind safe, in image coordinates, with a scale bar in um."""
+"""Pictures of frames and results: pure functions, colour-blind safe, in image coordinates, scale bars in um."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.frame import BoxYX, GridTransform
+from pairframe.frame import BoxYX, GridTransform, tight_box
+from pairframe.results import TransportResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 # Okabe and Ito's palette: told apart by (nearly) everybody.
 SOURCE_COLOUR = "#0072B2"
@@ -18,6 +21,8 @@ TARGET_COLOUR = "#E69F00"
 CROP_COLOUR = "#D55E00"
 BUCKET_COLOUR = "#009E73"
 MAX_GRID_LINES = 160
+CREATED_MAP, DESTROYED_MAP, SPEED_MAP = "YlGn", "OrRd", "viridis"
+N_ARROWS = 14  # along the longer side of what moved
 
 
 def frame_overview(
@@ -62,14 +67,103 @@ def frame_overview(
     return ax
 
 
-def add_scale_bar(ax: Axes, px_size_um: float, shape_hw: tuple[int, int]) -> Axes:
-    """A bar of a round length in um (1, 2 or 5 times a power of ten), about a fifth of the width."""
+def result_overview(result: TransportResult, figure: Figure) -> Figure:
+    """Four panels: the pair, where mass was created and destroyed, and how the rest moved."""
+    panels = (pair_overlay, velocity_arrows, created_map, destroyed_map)
+    for panel, ax in zip(panels, figure.subplots(2, 2).ravel(), strict=True):
+        panel(result, ax)
+    figure.suptitle(
+        f"moved {result.total_mass_moved:.4g}, created {result.total_mass_created:.4g}, "
+        f"destroyed {result.total_mass_destroyed:.4g} px of mass; blur {result.blur_um:.3g} µm, reach {result.reach_um:.3g} µm"
+    )
+    return figure
+
+
+def pair_overlay(result: TransportResult, ax: Axes) -> Axes:
+    """Source and target over each other, inside their frame."""
+    source, target = (
+        result.transform.rasterize_to_canon(mass) for mass in (result.work.mass_source, result.work.mass_target)
+    )
+    _show(result, _tint(source, target), ax)
+    for colour, name in ((SOURCE_COLOUR, "source"), (TARGET_COLOUR, "target")):
+        ax.fill([], [], color=colour, alpha=0.6, label=name)
+    ax.legend(loc="upper right", frameon=False, ncols=2)
+    ax.set_title("source and target")
+    return ax
+
+
+def created_map(result: TransportResult, ax: Axes) -> Axes:
+    """Mass created per canonical pixel."""
+    return _mass_map(result, result.mass_created, CREATED_MAP, "created", ax)
+
+
+def destroyed_map(result: TransportResult, ax: Axes) -> Axes:
+    """Mass destroyed per canonical pixel."""
+    return _mass_map(result, result.mass_destroyed, DESTROYED_MAP, "destroyed", ax)
+
+
+def velocity_arrows(result: TransportResult, ax: Axes) -> Axes:
+    """Displacement on the source, where it is known: colour for length, arrows for direction (true to scale)."""
+    field = result.velocity_field
+    speed = np.hypot(field[..., 0], field[..., 1])
+    image = _show(result, speed, ax, cmap=SPEED_MAP, vmin=0.0)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="µm/frame")
+    _outline(result, ax)
+    known = np.isfinite(speed)
+    box = tight_box(known)
+    if box is None:
+        ax.set_title("moved: nothing")
+        return ax
+    step = max(1, max(box.h, box.w) // N_ARROWS)
+    ys, xs = np.mgrid[box.y0 + step // 2 : box.y1 : step, box.x0 + step // 2 : box.x1 : step]
+    ys, xs = ys[known[ys, xs]], xs[known[ys, xs]]
+    dy, dx = field[ys, xs].T / result.transform.px_size_um
+    ax.quiver(xs + 0.5, ys + 0.5, dx, dy, angles="xy", scale_units="xy", scale=1.0, color="black", width=0.0022)
+    ax.set_title(f"moved: {result.total_mass_moved:.4g} px, {result.mean_displacement_um:.3g} µm on average")
+    return ax
+
+
+def _outline(result: TransportResult, ax: Axes) -> None:
+    """The target's rim, thin and grey: where the arrows lead."""
+    target = result.transform.rasterize_to_canon(result.work.mass_target) > 0
+    ys, xs = (np.arange(n) + 0.5 for n in target.shape)
+    if target.any() and not target.all() and min(target.shape) > 1:
+        ax.contour(xs, ys, target, levels=[0.5], colors="0.6", linewidths=0.8)
+
+
+def _mass_map(result: TransportResult, mass: NDArray[np.float64], cmap: str, name: str, ax: Axes) -> Axes:
+    per_pixel = max(float(m.max()) for m in (result.work.mass_source, result.work.mass_target))
+    most = per_pixel / result.transform.downsample_factor**2  # one scale for both maps: full colour is a whole pixel
+    image = _show(result, np.where(mass > 0, mass, np.nan), ax, cmap=cmap, vmin=0.0, vmax=most)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="mass per pixel")
+    total = float(mass.sum())
+    ax.set_title(f"{name}: {total:.4g} px, {total * result.transform.px_area_um2:.4g} µm²")
+    return ax
+
+
+def _show(result: TransportResult, picture: NDArray[np.float64], ax: Axes, **style: Any) -> AxesImage:
+    """A canonical image, (Hc, Wc) or RGB, seen through the pair's frame; NaN is shown as nothing."""
+    h, w = result.transform.canon_shape_hw
+    image = ax.imshow(picture, extent=(0, w, h, 0), interpolation="nearest", **style)
+    crop = result.transform.pair_crop_box_yx
+    ax.set_xlim(crop.x0, crop.x1)
+    ax.set_ylim(crop.y1, crop.y0)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    add_scale_bar(ax, result.transform.px_size_um, crop.shape_hw, (crop.y0, crop.x0))
+    return image
+
+
+def add_scale_bar(
+    ax: Axes, px_size_um: float, shape_hw: tuple[int, int], corner_yx: tuple[float, float] = (0.0, 0.0)
+) -> Axes:
+    """A bar of a round length in um (1, 2 or 5 times a power of ten), about a fifth of the width of what is seen."""
     h, w = shape_hw
     target_um = 0.2 * w * px_size_um
     power = 10.0 ** np.floor(np.log10(target_um))
     length_um = power * max(m for m in (1, 2, 5) if m * power <= target_um)
     length_px = length_um / px_size_um
-    x1, y = 0.97 * w, 0.95 * h
+    x1, y = corner_yx[1] + 0.97 * w, corner_yx[0] + 0.95 * h
     ax.plot([x1 - length_px, x1], [y, y], color="black", lw=3, solid_capstyle="butt")
     ax.annotate(
         f"{length_um:g} µm",
