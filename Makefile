@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP    := $(BIN)/python -m pip install --require-virtualenv --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-slow lint bench clean setup setup-all
 .DEFAULT_GOAL := demo
@@ -31,17 +31,21 @@ clean:
 setup: $(VENV)/.core
 setup-all: $(VENV)/.all
 
-$(BIN)/python:
+# A stamp, written last: an interrupted or pip-less .venv has a bin/python too, and is completed here.
+$(VENV)/.made:
+	@command -v $(firstword $(PYTHON)) >/dev/null || \
+	  { echo "pairframe needs Python >= 3.11; there is no program '$(PYTHON)'. Try: make PYTHON=python3.11 ..."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "pairframe needs Python >= 3.11; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.11 ..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.core: pyproject.toml constraints.txt $(VENV)/.made
 	@echo "installing pairframe into $(VENV) ..."
 	$(PIP) -e .
 	@touch $@
 
-$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.all: pyproject.toml constraints.txt $(VENV)/.made
 	@echo "installing pairframe with all extras into $(VENV) ..."
 	$(PIP) -e '.[all,dev]'
 	@touch $@ $(VENV)/.core

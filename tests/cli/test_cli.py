@@ -37,3 +37,19 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
 
 def test_wrong_usage_is_exit_code_2(tmp_path: Path) -> None:
     assert run("demo", "--no-such-option", cwd=tmp_path).returncode == 2
+
+
+def test_a_picture_that_cannot_be_written_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "out/pair_frame.png").mkdir(parents=True)
+    done = run("demo", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "out/pair_frame.png: Is a directory. To fix: choose another one with --out" in done.stderr
+
+
+def test_python_m_pairframe_is_the_command(tmp_path: Path) -> None:
+    for words, code in ((["--version"], 0), (["demo", "--no-such-option"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "pairframe", *words], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert (done.returncode, done.stdout) == (code, run(*words, cwd=tmp_path).stdout)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairframe import errors, propose_bucket_shapes
+from pairframe import GridTransform, errors, propose_bucket_shapes
 from pairframe.frame import pick_bucket
 
 SHAPES = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=6)
@@ -72,3 +72,25 @@ def test_nothing_to_group_is_refused() -> None:
         propose_bucket_shapes([], 3)
     with pytest.raises(errors.MissingBucketsError, match="max_buckets=0"):
         propose_bucket_shapes([(3, 3)], 0)
+
+
+@pytest.mark.parametrize("shapes", [[(3.0, 4.0)], [7], [(0, 4)], [(-3, 4)], [(3, 4, 5)], 7, [(2**40, 2)]])
+def test_work_shapes_that_are_none_are_refused(shapes: object) -> None:
+    with pytest.raises(errors.MissingBucketsError, match=r"work_shapes as pairs \(Hw, Ww\) of positive integers"):
+        propose_bucket_shapes(shapes, 2)
+
+
+@pytest.mark.parametrize("k", [0, 1.5, "2", None])
+def test_a_number_of_buckets_is_a_whole_one(k: object) -> None:
+    with pytest.raises(errors.MissingBucketsError, match=f"max_buckets={k!r}"):
+        propose_bucket_shapes([(3, 3)], k)
+
+
+def test_numpy_shapes_are_taken_and_plain_ones_given_back() -> None:
+    buckets = propose_bucket_shapes(np.array([(3, 5), (9, 9)]), np.int64(2))
+    assert buckets == [(3, 5), (9, 9)]
+    assert all(type(side) is int for shape in buckets for side in shape)
+    t = GridTransform.from_pair(
+        np.ones((3, 5)), np.ones((3, 5)), 1, crop_policy="bucketed", bucket_shapes=np.array(buckets)
+    )
+    assert t.work_shape_hw == (3, 5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 
@@ -144,3 +146,49 @@ def test_debug_true_runs_the_golden_tests_of_that_call(monkeypatch: pytest.Monke
     assert seen == []
     t.rasterize_to_canon(t.to_work(TINY, debug=True), debug=True)
     assert seen == ["pooling", "lifting"]
+
+
+@pytest.mark.parametrize("word", ["0", "", "false", "No", " OFF "])
+def test_words_that_mean_no_leave_debugging_off(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setenv("PAIRFRAME_DEBUG", word)
+    assert not golden.is_debug()
+    monkeypatch.setenv("PAIRFRAME_DEBUG", "true")
+    assert golden.is_debug()
+
+
+def test_golden_tests_do_not_accept_infinity() -> None:
+    t = GridTransform.from_pair(TINY, HUGE, s=4)
+    infinite = np.full(t.work_shape_hw, np.inf)
+    with pytest.raises(errors.GoldenTestError, match=r"6\.2"):
+        golden.check_pooling(t, np.full(TINY.shape, np.inf), infinite)
+    with pytest.raises(errors.GoldenTestError, match=r"6\.5"):
+        golden.check_lifting(t, infinite, np.full(TINY.shape, np.inf))
+    with pytest.raises(errors.GoldenTestError, match=r"6\.4"):
+        golden.check_books(np.inf, np.inf, transported=np.inf, created=0.0, destroyed=0.0)
+
+
+def test_a_signed_map_is_lifted_and_passes_the_golden_tests() -> None:
+    t = GridTransform.from_pair(TINY, HUGE, s=3)
+    signed = np.random.default_rng(0).normal(size=t.work_shape_hw)
+    signed -= signed.mean()
+    lifted = t.rasterize_to_canon(signed, debug=True)
+    assert abs(lifted.sum()) < 1e-12 * np.abs(signed).sum()
+
+
+def test_debugging_notices_mass_that_lifting_would_drop() -> None:
+    t = GridTransform.from_pair(TINY, HUGE, s=4, crop_policy="bucketed", bucket_shapes=[(64, 64)])
+    work = t.to_work(TINY)
+    work[-1, -1] = 1.0
+    assert t.rasterize_to_canon(work).sum() == TINY.sum()
+    with pytest.raises(errors.TransformError, match=r"without mass in the padding.*got 1 pixels with mass"):
+        t.rasterize_to_canon(work, debug=True)
+
+
+def test_the_time_does_not_grow_with_the_factor() -> None:
+    canvas = np.ones((20, 30))
+    for s in (10**6, 2**31):
+        start = perf_counter()
+        t = GridTransform.from_pair(canvas, canvas, s=s)
+        np.testing.assert_array_equal(t.rasterize_to_canon(t.to_work(canvas)), canvas)
+        assert t.rasterize_velocity_to_canon(np.ones((1, 1, 2))).shape == (20, 30, 2)
+        assert perf_counter() - start < 0.5

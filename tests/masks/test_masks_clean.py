@@ -74,7 +74,7 @@ def test_no_step_returns_the_mask_itself():
     assert clean_mask(mask) is mask
 
 
-@pytest.mark.parametrize("area", [0, -1, np.nan, np.inf, "3", True])
+@pytest.mark.parametrize("area", [0, -1, np.nan, np.inf, "3", True, 10**400])
 def test_a_bad_area_is_refused(area):
     with pytest.raises(errors.CleaningError, match="positive and finite"):
         clean_mask(Mask(np.eye(3)), min_island_area_um2=area)

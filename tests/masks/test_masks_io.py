@@ -188,7 +188,7 @@ def test_labels_are_selected_listed_and_named_when_missing(tmp_path, name):
         read_mask(path, label=5)
     with pytest.raises(errors.MissingLabelError, match="one label, got label=7"):
         read_mask(f"{path}:3", label=7)
-    with pytest.raises(errors.GreyImageError, match=f"0 to 7.*{name}"):
+    with pytest.raises(errors.GreyImageError, match=f"{name}.*0 to 7"):
         read_mask(path)
 
 
@@ -250,3 +250,20 @@ def test_a_16_bit_colour_png_is_refused_rather_than_rounded(tmp_path):
 def test_a_grey_rgb_tiff_is_read(tmp_path):
     tifffile.imwrite(tmp_path / "a.tif", np.repeat(INSIDE[..., None], 3, 2).astype(np.uint8) * 255, photometric="rgb")
     np.testing.assert_array_equal(read_mask(tmp_path / "a.tif").values, INSIDE)
+
+
+@given(st.floats(1e-9, 1e9))
+def test_extreme_pixel_sizes_survive_an_imagej_tiff(tmp_path_factory, px_size_um):
+    path = tmp_path_factory.getbasetemp() / "extreme.tif"
+    write_mask(Mask(INSIDE, px_size_um=px_size_um), path, overwrite=True)
+    assert read_mask(path).px_size_um == px_size_um
+
+
+@pytest.mark.parametrize("px_size_um", [1e-12, 1e10, 1e-90])
+def test_a_pixel_size_that_imagej_cannot_hold_goes_into_an_ome_tiff(tmp_path, px_size_um):
+    mask = Mask(INSIDE, px_size_um=px_size_um)
+    with pytest.raises(errors.PixelSizeError, match=r"from 1e-09 to 1e\+09 um.*write an OME-TIFF: a.ome.tif"):
+        write_mask(mask, tmp_path / "a.tif")
+    assert list(tmp_path.iterdir()) == []
+    write_mask(mask, tmp_path / "a.ome.tif")
+    assert read_mask(tmp_path / "a.ome.tif").px_size_um == px_size_um

@@ -82,17 +82,17 @@ def test_repr_is_short_and_names_what_matters():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        (np.zeros((3, 4, 5)), errors.NotTwoDimensionalError, r"got 3 axes.*page=, or make a projection"),
+        (np.zeros((3, 4, 5)), errors.NotTwoDimensionalError, r"got 3 axes.*\(page= for a file\), or make a projection"),
         (np.zeros(3), errors.NotTwoDimensionalError, "got 1 axes"),
         (np.zeros((0, 5)), errors.EmptyCanvasError, "at least one pixel, got a canvas of 0 x 5"),
         (np.zeros((2, 2), complex), errors.NotNumericError, "got dtype complex128"),
         (np.array([["a"]]), errors.NotNumericError, "got dtype <U1"),
         ([[1], [1, 2]], errors.NotNumericError, "rectangular"),
         (np.ma.masked_equal(np.eye(2), 0), errors.NotNumericError, r"filled\(0\)"),
-        (np.array([[0, np.nan]]), errors.NotFiniteError, "NaN or infinity"),
-        (np.array([[0, np.inf]]), errors.NotFiniteError, "NaN or infinity"),
-        (np.array([[0, -np.inf]]), errors.NotFiniteError, "NaN or infinity"),
-        (np.array([[0, -1]]), errors.NegativeMassError, "values >= 0, got a minimum of -1"),
+        (np.array([[0, np.nan]]), errors.NotFiniteError, r"finite values in the mask, got nan at \(y=0, x=1\)"),
+        (np.array([[0, np.inf]]), errors.NotFiniteError, "got inf at"),
+        (np.array([[0, -np.inf]]), errors.NotFiniteError, "got -inf at"),
+        (np.array([[0, -1]]), errors.NegativeMassError, "values >= 0 in the mask, got a minimum of -1"),
     ],
 )
 @pytest.mark.parametrize("density", [False, True])
@@ -101,9 +101,9 @@ def test_bad_arrays_are_refused_with_advice(values, error, message, density):
         Mask(values, density=density)
 
 
-@pytest.mark.parametrize("px_size_um", [0, -1, np.nan, np.inf, "0.5", True])
+@pytest.mark.parametrize("px_size_um", [0, -1, np.nan, np.inf, "0.5", True, 5e-324, 1e200, 10**400])
 def test_bad_pixel_sizes_are_refused(px_size_um):
-    with pytest.raises(errors.PixelSizeError, match="positive, finite number of micrometres"):
+    with pytest.raises(errors.PixelSizeError, match="a finite, positive pixel size in um, got"):
         Mask(np.eye(2), px_size_um=px_size_um)
 
 
@@ -111,3 +111,64 @@ def test_importing_masks_loads_no_image_library():
     code = "import sys, pairframe.masks; print(sorted({'PIL', 'tifffile', 'zarr', 'scipy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Wrapper:
+    """Something that numpy can read, such as a table's column."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+def read_only_view(array):
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize("density", [False, True])
+@pytest.mark.parametrize(
+    "given_as", [np.asarray, lambda array: array.view(np.matrix), Wrapper, read_only_view, lambda array: array[::1]]
+)
+def test_a_mask_shares_no_memory_with_its_caller(given_as, density):
+    array = np.ones((2, 3), bool)
+    mask = Mask(given_as(array), density=density)
+    array[:] = False
+    assert mask.area_px == 6
+    assert type(mask.values) is np.ndarray
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_a_mask_does_not_follow_a_file_that_changes(tmp_path, mode):
+    np.save(tmp_path / "a.npy", np.ones((2, 3), bool))
+    mask = Mask(np.load(tmp_path / "a.npy", mmap_mode=mode))
+    np.load(tmp_path / "a.npy", mmap_mode="r+")[:] = False
+    assert mask.area_px == 6
+
+
+def test_nobody_can_thaw_a_mask():
+    mask = Mask(np.eye(3))
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        mask.values.flags.writeable = True
+
+
+def test_numpy_takes_a_mask_for_its_values():
+    mask = Mask(np.eye(3) / 2, density=True)
+    np.testing.assert_array_equal(np.asarray(mask), np.eye(3) / 2)
+    assert np.asarray(mask, dtype=np.float32).dtype == np.float32
+    np.array(mask)[0, 0] = 7
+    assert mask.values[0, 0] == 0.5
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max <= np.finfo(float).max, reason="longdouble is no larger than float64")
+def test_a_value_beyond_float64_is_not_finite():
+    with pytest.raises(errors.NotFiniteError, match="finite values in the mask, got inf"):
+        Mask(np.array([[0, np.longdouble("1e400")]]), density=True)
+
+
+def test_channels_behind_the_pixels_are_suspected():
+    with pytest.raises(errors.NotTwoDimensionalError, match=r"the last axis holds 3 channels"):
+        Mask(np.zeros((8, 9, 3)))

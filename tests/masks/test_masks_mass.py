@@ -1,6 +1,7 @@
 """Laws of the mass modes."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pairframe import errors
-from pairframe.masks import Mask, MassMode, mass_density
+from pairframe.masks import Mask, MassMode, clean_mask, mass_density
 
 BINARY = hnp.arrays(bool, hnp.array_shapes(min_dims=2, max_dims=2, max_side=10))
 WIDTH = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
@@ -111,3 +112,16 @@ def test_a_width_belongs_to_the_band_alone():
         MassMode.parse("uniform(3)")
     with pytest.raises(errors.MassModeError, match="boundary_band with a width, got None"):
         MassMode.parse("boundary_band")
+
+
+@pytest.mark.parametrize("high", [1, 255])
+def test_intensity_of_a_binary_image_is_what_it_came_with(high):
+    values = np.array([[0, high], [high, 0]], np.uint8)
+    mask = Mask(values, px_size_um=0.5)
+    assert mask.is_binary
+    for same in (mask, clean_mask(mask, fill_holes=True), pickle.loads(pickle.dumps(mask))):
+        np.testing.assert_array_equal(mass_density(same, "intensity"), values)
+        np.testing.assert_array_equal(mass_density(same, "uniform"), values > 0)
+    np.testing.assert_array_equal(mass_density(Mask(values, density=True), "intensity"), values)
+    with pytest.raises(errors.GreyImageError, match="inside_value of the mask to be 1 or 255, got 3"):
+        Mask(values, inside_value=3)

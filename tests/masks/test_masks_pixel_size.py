@@ -24,6 +24,12 @@ BYTES = INSIDE.astype(np.uint8)
         ("mm", 500),
         ("cm", 5000),
         ("inch", 12700),
+        ("Inches", 12700),
+        ("micrometers", 0.5),
+        ("Micrometres", 0.5),
+        ("microns", 0.5),
+        ("millimeters", 500),
+        ("ms", None),
         ("pixel", None),
         ("Mm", None),
     ],
@@ -68,7 +74,7 @@ def test_almost_square_pixels_are_square(tmp_path):
 def test_a_size_given_by_the_caller_wins(tmp_path):
     tifffile.imwrite(tmp_path / "a.tif", BYTES, imagej=True, resolution=(2, 2), metadata={"unit": "um"})
     assert read_mask(tmp_path / "a.tif", px_size_um=3).px_size_um == 3
-    with pytest.raises(errors.PixelSizeError, match="positive, finite"):
+    with pytest.raises(errors.PixelSizeError, match="finite, positive"):
         read_mask(tmp_path / "a.tif", px_size_um=-3)
 
 

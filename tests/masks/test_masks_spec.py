@@ -85,3 +85,14 @@ def test_a_page_is_a_whole_number(page):
 def test_a_label_is_a_positive_whole_number_or_all(label):
     with pytest.raises(errors.MissingLabelError, match='whole number >= 1 or "all"'):
         parse_spec("a.tif").narrowed(None, label)
+
+
+def test_a_negative_page_or_label_is_named_as_such(tmp_path):
+    np.save(tmp_path / "labels.npy", np.eye(3, dtype=np.uint8))
+    with pytest.raises(errors.MissingLabelError, match='whole number >= 1 or "all", got -1'):
+        read_mask(f"{tmp_path / 'labels.npy'}:-1")
+    with pytest.raises(errors.MissingPageError, match="whole number >= 0, got -2"):
+        read_mask(f"{tmp_path / 'labels.npy'}@-2")
+    np.save(tmp_path / "plain.npy", np.eye(3, dtype=bool))
+    (tmp_path / "plain.npy").rename(tmp_path / "odd@-2.npy")
+    assert read_mask(tmp_path / "odd@-2.npy").area_px == 3

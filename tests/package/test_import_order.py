@@ -14,7 +14,7 @@ import pairframe
 PACKAGE = Path(pairframe.__file__).parent
 # The data flow, and so the import order: each may import from those before it.
 ORDER = (
-    "_version errors masks frame problem tiled engines maps results pipeline report cohort testing cli".split()  # noqa: SIM905
+    "_version errors masks frame problem tiled engines maps results pipeline report cohort testing cli __main__".split()  # noqa: SIM905
 )
 STANDS_ALONE = {"tiled"}
 MUST_NOT_LOAD = ("numpy", "torch", "jax", "ot", "dask", "matplotlib", "pandas", "numba", "zarr")

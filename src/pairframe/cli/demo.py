@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -20,12 +22,8 @@ def run_demo(out: Path) -> Path:
 
     from pairframe.report.figures import frame_overview
 
-    try:
+    with _unwritable_is_our_error(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            "a folder to write to", f"{out}: {error.strerror}", "choose another one with --out"
-        ) from error
     tiny, huge = tiny_and_huge_embryo()
     transform = GridTransform.from_pair(tiny, huge, s=4, crop_policy="bucketed", bucket_shapes=BUCKETS, px_size_um=10.0)
     typer.echo(f"source {tiny.sum()} px, target {huge.sum()} px")
@@ -39,6 +37,17 @@ def run_demo(out: Path) -> Path:
     FigureCanvasAgg(figure)
     frame_overview(transform, tiny, huge, figure.add_subplot())
     picture = out / "pair_frame.png"
-    figure.savefig(picture, dpi=120)
+    with _unwritable_is_our_error(picture):
+        figure.savefig(picture, dpi=120)
     typer.echo(f"picture: {picture}")
     return picture
+
+
+@contextmanager
+def _unwritable_is_our_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            "a folder to write to", f"{path}: {error.strerror or error}", "choose another one with --out"
+        ) from error

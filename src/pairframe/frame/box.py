@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from pairframe.errors import BoxError, BoxOutsideCanvasError
 
+# No canvas, bucket or block is longer, so a position times a factor still fits into 64 bits.
+MAX_SIDE = 2**31
+
 
 @dataclass(frozen=True, order=True)
 class BoxYX:

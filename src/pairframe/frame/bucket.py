@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from operator import index
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.errors import CropPolicyError, MissingBucketsError, NoBucketFitsError
+from pairframe.frame.box import MAX_SIDE
 
 ShapeHW = tuple[int, int]
 BUCKET_MODES = ("next_larger", "nearest")
@@ -21,26 +23,46 @@ _MAX_SETS = 20_000  # sets of buckets that are simply all tried
 
 def parse_bucket_shapes(bucket_shapes: Iterable[Sequence[int]] | None) -> tuple[ShapeHW, ...]:
     """Check and freeze a list of ``(Hb, Wb)`` in work pixels."""
-    shapes = []
-    for shape in bucket_shapes or ():
-        try:
-            h, w = (index(side) for side in shape)
-        except (TypeError, ValueError):
-            h = w = 0
-        if h < 1 or w < 1:
-            raise MissingBucketsError(
-                "bucket shapes as pairs (Hb, Wb) of positive integers in work pixels",
-                repr(shape),
-                "e.g. bucket_shapes=[(64, 128), (128, 256)]",
-            )
-        shapes.append((h, w))
+    shapes = _parse_shapes(bucket_shapes, "bucket_shapes", "(Hb, Wb)")
     if not shapes:
         raise MissingBucketsError(
             'at least one bucket shape with crop_policy="bucketed"',
             repr(bucket_shapes),
             "give bucket_shapes=[(Hb, Wb), ...] in work pixels; pairframe.propose_bucket_shapes finds good ones",
         )
+    return shapes
+
+
+def _parse_shapes(given: Iterable[Sequence[int]] | None, name: str, symbols: str) -> tuple[ShapeHW, ...]:
+    """Pairs of plain integers, from lists, tuples or numpy."""
+    shapes = []
+    for shape in _items(() if given is None else given):
+        try:
+            h, w = (index(side) for side in shape)
+        except (TypeError, ValueError):
+            h = w = 0
+        if not (1 <= h <= MAX_SIDE and 1 <= w <= MAX_SIDE):
+            raise MissingBucketsError(
+                f"{name} as pairs {symbols} of positive integers in work pixels",
+                repr(shape),
+                f"e.g. {name}=[(64, 128), (128, 256)]",
+            )
+        shapes.append((h, w))
     return tuple(shapes)
+
+
+def _items(given: Any) -> list[Any]:
+    """The list that came, or what came instead as its only item, to be named in the error."""
+    try:
+        return list(given)
+    except TypeError:
+        return [given]
+
+
+def check_bucket_mode(bucket_mode: Any) -> None:
+    """One of `BUCKET_MODES`."""
+    if bucket_mode not in BUCKET_MODES:
+        raise CropPolicyError(f"bucket_mode one of {', '.join(BUCKET_MODES)}", repr(bucket_mode), "use one of these")
 
 
 def pick_bucket(work_shape_hw: ShapeHW, bucket_shapes: Sequence[ShapeHW], bucket_mode: str = "next_larger") -> ShapeHW:
@@ -49,8 +71,7 @@ def pick_bucket(work_shape_hw: ShapeHW, bucket_shapes: Sequence[ShapeHW], bucket
     ``next_larger`` takes the one of least area, ``nearest`` the one whose sides differ least
     (sum of the two differences). Ties go to the smaller shape in sorting order.
     """
-    if bucket_mode not in BUCKET_MODES:
-        raise CropPolicyError(f"bucket_mode one of {', '.join(BUCKET_MODES)}", repr(bucket_mode), "use one of these")
+    check_bucket_mode(bucket_mode)
     h, w = work_shape_hw
     fitting = [shape for shape in bucket_shapes if shape[0] >= h and shape[1] >= w]
     if not fitting:
@@ -80,15 +101,15 @@ def propose_bucket_shapes(work_shapes: Iterable[ShapeHW], max_buckets: int) -> l
     over all pairs is the least possible; for many (a 2-D k-median) it is a local minimum: no bucket can be added,
     or exchanged for another ``(height of one shape, width of another)``, to make it smaller.
     """
-    shapes, multiple = list(work_shapes), 1
+    shapes, multiple = _parse_shapes(work_shapes, "work_shapes", "(Hw, Ww)"), 1
     counts = _round_up(shapes, multiple)
     while len(counts) > _MAX_DISTINCT:  # a large cohort: a few pixels of padding buy bounded time and memory
         multiple *= 2
         counts = _round_up(shapes, multiple)
-    if not counts or index(max_buckets) < 1:
+    if not counts or not hasattr(max_buckets, "__index__") or index(max_buckets) < 1:
         raise MissingBucketsError(
-            "at least one work shape and max_buckets >= 1",
-            f"{len(counts)} shapes, max_buckets={max_buckets}",
+            "at least one work shape and an integer max_buckets >= 1",
+            f"{len(counts)} shapes, max_buckets={max_buckets!r}",
             "give the work shapes of the pairs, e.g. [t.work_shape_hw for t in transforms]",
         )
     heights = sorted({h for h, _ in counts})
@@ -105,7 +126,7 @@ def propose_bucket_shapes(work_shapes: Iterable[ShapeHW], max_buckets: int) -> l
 def _area_or_inf(candidates: list[ShapeHW], shapes: list[ShapeHW]) -> NDArray[np.float64]:
     cand, need = np.array(candidates), np.array(shapes)
     fits = (cand[:, None, :] >= need[None, :, :]).all(axis=2)
-    return np.where(fits, cand.prod(axis=1)[:, None].astype(float), np.inf)
+    return np.where(fits, cand.astype(float).prod(axis=1)[:, None], np.inf)
 
 
 def _best_set(area: NDArray[np.float64], weight: NDArray[np.float64], max_buckets: int) -> list[int]:
@@ -149,4 +170,4 @@ def _exchange(
 
 
 def _round_up(shapes: Iterable[ShapeHW], multiple: int) -> Counter[ShapeHW]:
-    return Counter((-(-index(h) // multiple) * multiple, -(-index(w) // multiple) * multiple) for h, w in shapes)
+    return Counter((-(-h // multiple) * multiple, -(-w // multiple) * multiple) for h, w in shapes)

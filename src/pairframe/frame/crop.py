@@ -14,15 +14,22 @@ from pairframe.errors import (
     CanvasMismatchError,
     ClippedMassError,
     DownsampleFactorError,
-    EmptyCanvasError,
-    NegativeMassError,
-    NotFiniteError,
-    NotNumericError,
-    NotTwoDimensionalError,
     PadError,
-    PixelSizeError,
 )
-from pairframe.frame.box import BoxYX, tight_box
+from pairframe.frame.box import MAX_SIDE, BoxYX, tight_box
+from pairframe.masks.arrays import checked_image, finite_total
+from pairframe.masks.arrays import checked_px_size as check_px_size
+
+__all__ = [
+    "check_density",
+    "check_factor",
+    "check_pad",
+    "check_pair",
+    "check_px_size",
+    "make_divisible",
+    "shares_outside",
+    "union_box",
+]
 
 Array = NDArray[np.generic]
 Boxes = tuple[BoxYX | None, BoxYX | None]
@@ -30,41 +37,8 @@ Boxes = tuple[BoxYX | None, BoxYX | None]
 
 def check_density(density: ArrayLike, name: str) -> tuple[Array, BoxYX | None]:
     """A finite, non-negative (H, W) array and its tight box, in two passes over the pixels."""
-    array = np.asarray(density)
-    if array.ndim != 2:
-        raise NotTwoDimensionalError(
-            f"{name} to be a 2-D (H, W) array",
-            f"shape {array.shape}",
-            "choose one plane, e.g. stack[0], or project it first",
-        )
-    if array.size == 0:
-        raise EmptyCanvasError(
-            f"{name} to have pixels", f"shape {array.shape}", "check how the image was read or cropped"
-        )
-    if array.dtype.kind not in "buif":
-        raise NotNumericError(
-            f"{name} to be boolean or real", f"dtype {array.dtype}", "convert it, e.g. array.astype(float)"
-        )
-    # Row minima and maxima carry NaN, infinity and sign, and find the rows with mass: no temporary of the image's size.
-    row_max = array.max(axis=1)
-    row_min = array.min(axis=1) if array.dtype.kind in "if" else None
-    if array.dtype.kind == "f" and not np.isfinite(row_max).all():
-        raise NotFiniteError(
-            f"finite values in {name}", _first_bad(array, row_max), "replace NaN and inf, e.g. numpy.nan_to_num"
-        )
-    if row_min is not None and row_min.min() < 0:
-        raise NegativeMassError(
-            f"values >= 0 in {name}",
-            f"a minimum of {row_min.min()}",
-            "a mass cannot be negative: clip or shift the image",
-        )
+    array, row_max = checked_image(density, name)
     return array, tight_box(array, row_max > 0)
-
-
-def _first_bad(array: Array, row_max: Array) -> str:
-    y = int(np.flatnonzero(~np.isfinite(row_max))[0])
-    x = int(np.flatnonzero(~np.isfinite(array[y]))[0])
-    return f"{array[y, x]} at (y={y}, x={x})"
 
 
 def check_pair(mask_a: ArrayLike, mask_b: ArrayLike) -> tuple[Array, Array, Boxes]:
@@ -90,9 +64,11 @@ def check_factor(s: Any) -> int:
         factor = index(s)
     except TypeError:
         factor = 0
-    if factor < 1 or isinstance(s, bool):
+    if not 1 <= factor <= MAX_SIDE or isinstance(s, bool):
         raise DownsampleFactorError(
-            "a downsample factor s that is an integer >= 1", repr(s), "s=1 keeps full resolution"
+            "a downsample factor s that is an integer >= 1",
+            repr(s),
+            f"s=1 keeps full resolution, {MAX_SIDE} is the most",
         )
     return factor
 
@@ -108,19 +84,6 @@ def check_pad(pad: Any) -> int:
             "a pad that is an integer >= 0 (canonical pixels)", repr(pad), "pad=0 crops tightly, 16 is the default"
         )
     return pixels
-
-
-def check_px_size(px_size_um: Any) -> float:
-    """A pixel side in um: positive and finite."""
-    try:
-        size = float(px_size_um)
-    except (TypeError, ValueError):
-        size = math.nan
-    if not (math.isfinite(size) and size > 0):
-        raise PixelSizeError(
-            "a positive pixel size in um", repr(px_size_um), "e.g. px_size_um=0.65; use 1.0 for lengths in pixels"
-        )
-    return size
 
 
 def union_box(boxes_ab: Boxes, pad: int, canvas_shape_hw: tuple[int, int]) -> BoxYX:
@@ -148,9 +111,10 @@ def _grow(start: int, stop: int, s: int, canvas: int) -> tuple[int, int]:
 
 def shares_outside(a: Array, b: Array, boxes_ab: Boxes, crop: BoxYX, allow_clipping: bool) -> tuple[float, float]:
     """The share of each mask's mass outside the crop; an error when there is any and clipping is not allowed."""
+    cut = [box is not None and not crop.contains(box) for box in boxes_ab]
     shares = [
-        0.0 if box is None or crop.contains(box) else _share_outside(array, crop)
-        for array, box in zip((a, b), boxes_ab, strict=True)
+        _share_outside(array, crop, f"mask_{name}") if is_cut else 0.0
+        for array, name, is_cut in zip((a, b), "ab", cut, strict=True)
     ]
     if any(shares) and not allow_clipping:
         lost = " and ".join(f"{share:.3g} of mask_{name}" for name, share in zip("ab", shares, strict=True) if share)
@@ -159,14 +123,19 @@ def shares_outside(a: Array, b: Array, boxes_ab: Boxes, crop: BoxYX, allow_clipp
             f"y {crop.y0}:{crop.y1}, x {crop.x0}:{crop.x1}, which loses the share {lost}",
             "enlarge override_pair_bbox, or set allow_clipping=True to record the loss and go on",
         )
-    if all(box is None or share >= 1.0 for box, share in zip(boxes_ab, shares, strict=True)):
+    # Asked of the pixels: beside a huge mass outside, the share of a small one inside rounds to nothing.
+    has_mass = (
+        bool(array[crop.slices].any()) if is_cut else box is not None
+        for array, box, is_cut in zip((a, b), boxes_ab, cut, strict=True)
+    )
+    if not any(has_mass):
         raise BothMasksEmptyError(
             "mass inside the fixed box", "a box without any", "move override_pair_bbox onto the objects"
         )
     return shares[0], shares[1]
 
 
-def _share_outside(array: Array, crop: BoxYX) -> float:
-    total = float(array.sum(dtype=np.float64))
+def _share_outside(array: Array, crop: BoxYX, name: str) -> float:
+    total = finite_total(array, name)
     inside = float(array[crop.slices].sum(dtype=np.float64))
     return max(0.0, 1.0 - inside / total) or math.ulp(1.0)  # some mass is outside, however little

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,7 +45,7 @@ def _sum_runs(array: NDArray[np.generic], s: int, n_runs: int | None = None) -> 
     whole = n // s
     n_here = -(-n // s)
     total = np.zeros((n_here if n_runs is None else n_runs, array.shape[1]))
-    for k in range(s):  # s strided additions over long rows beat one reduction over short axes
+    for k in range(s if whole else 0):  # s strided additions over long rows beat one reduction over short axes
         total[:whole] += array[k : whole * s : s]
     if whole < n_here:
         total[whole] = array[whole * s :].sum(axis=0, dtype=np.float64)
@@ -55,7 +57,12 @@ def real_pixels_per_block(n_pixels: int, s: int, n_blocks: int) -> NDArray[np.in
     return np.minimum(s, n_pixels - s * np.arange(n_blocks))
 
 
-def splat(value_work: NDArray[np.generic], s: int, out: NDArray[np.generic]) -> None:
+def splat(
+    value_work: NDArray[Any],
+    s: int,
+    out: NDArray[np.generic],
+    pixels_hw: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> None:
     """Write each block's value onto its real pixels.
 
     Parameters
@@ -66,12 +73,17 @@ def splat(value_work: NDArray[np.generic], s: int, out: NDArray[np.generic]) -> 
         Block side in pixels.
     out : (h, w) or (h, w, k) view
         Overwritten; ``h <= s * Hw``: a border block is written only where pixels exist.
+    pixels_hw : ((Hw,), (Ww,)), optional
+        How many real pixels each block has along both axes: share its value out among them instead of repeating it.
     """
     n_rows, w = value_work.shape[0], out.shape[1]
     step = max(1, _CHUNK_PIXELS // max(1, w))
     for first in range(0, n_rows, step):
-        stretched = np.repeat(value_work[first : first + step], s, axis=1)[:, :w]
+        values = value_work[first : first + step]
+        if pixels_hw is not None:
+            values = values / (pixels_hw[0][first : first + step, None] * pixels_hw[1])
+        stretched = np.repeat(values, min(s, w), axis=1)[:, :w]
         target = out[first * s : (first + step) * s]
-        for k in range(s):
+        for k in range(min(s, target.shape[0])):
             rows = target[k::s]
             rows[...] = stretched[: rows.shape[0]]

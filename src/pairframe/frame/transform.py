@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairframe.errors import CropPolicyError, MissingBoxError, TransformError
+from pairframe.errors import CropPolicyError, TransformError
 from pairframe.frame import golden
 from pairframe.frame.box import BoxYX
-from pairframe.frame.bucket import parse_bucket_shapes, pick_bucket
+from pairframe.frame.bucket import check_bucket_mode, parse_bucket_shapes, pick_bucket
 from pairframe.frame.crop import (
     check_density,
     check_factor,
@@ -24,7 +24,17 @@ from pairframe.frame.crop import (
     shares_outside,
     union_box,
 )
+from pairframe.frame.fields import (
+    int_pair,
+    new_array,
+    parse_points,
+    require_consistent,
+    require_shape,
+    require_used,
+    share_pair,
+)
 from pairframe.frame.pool import real_pixels_per_block, splat, sum_pool
+from pairframe.masks.arrays import as_numeric, finite_total
 
 Float = NDArray[np.float64]
 CropPolicy = Literal["union", "fixed", "bucketed"]
@@ -70,29 +80,17 @@ class GridTransform:
         s = check_factor(self.downsample_factor)
         object.__setattr__(self, "downsample_factor", s)
         object.__setattr__(self, "px_size_um", check_px_size(self.px_size_um))
-        crop, valid = self.pair_crop_box_yx, self.work_valid_box_yx
-        (hc, wc), (hw, ww) = self.canon_shape_hw, self.work_shape_hw
-        for holds, expected, got in (
-            (
-                crop.h % s == 0 and crop.w % s == 0,
-                f"GridTransform.pair_crop_box_yx with sides divisible by s={s}",
-                f"{crop.h} x {crop.w}",
-            ),
-            (
-                0 <= crop.y0 < hc and 0 <= crop.x0 < wc and crop.y1 - hc < s and crop.x1 - wc < s,
-                f"a crop on the {hc} x {wc} canvas (at most a part of one block past its end)",
-                str(crop),
-            ),
-            (
-                valid.shape_hw == (crop.h // s, crop.w // s)
-                and (valid.y0, valid.x0) == self.work_pad_offsets_yx
-                and BoxYX(0, hw, 0, ww).contains(valid),
-                f"work_valid_box_yx of {crop.h // s} x {crop.w // s} pixels at {self.work_pad_offsets_yx} inside {hw} x {ww}",
-                str(valid),
-            ),
-        ):
-            if not holds:
-                raise TransformError(expected, got, "build transforms with GridTransform.from_pair")
+        for name, least in (("canon_shape_hw", 1), ("work_shape_hw", 1), ("work_pad_offsets_yx", 0)):
+            object.__setattr__(self, name, int_pair(getattr(self, name), name, least))
+        object.__setattr__(self, "clipped_share_ab", share_pair(self.clipped_share_ab, "clipped_share_ab"))
+        require_consistent(
+            self.canon_shape_hw,
+            self.pair_crop_box_yx,
+            s,
+            self.work_shape_hw,
+            self.work_valid_box_yx,
+            self.work_pad_offsets_yx,
+        )
 
     # --- construction ------------------------------------------------------------------------
 
@@ -115,7 +113,7 @@ class GridTransform:
         Parameters
         ----------
         mask_a, mask_b : (Hc, Wc) array-like
-            Finite and non-negative, on one canvas; one of them may be empty.
+            Finite and non-negative, on one canvas; one of them may be empty. A `Mask` counts as its values.
         s : int
             Downsample factor, >= 1.
         pad : int
@@ -127,7 +125,8 @@ class GridTransform:
         bucket_mode : {"next_larger", "nearest"}
             See `pairframe.frame.pick_bucket`.
         px_size_um : float
-            Side of a canonical pixel in um.
+            Side of a canonical pixel in um. The default is a convention, not a measurement: give your own, such as
+            ``mask.px_size_um``, or 1.0 for lengths in pixels.
         allow_clipping : bool
             Let a ``fixed`` box cut mass away; the lost shares are recorded in `clipped_share_ab`.
         """
@@ -135,13 +134,14 @@ class GridTransform:
             raise CropPolicyError(
                 f"crop_policy one of {', '.join(CROP_POLICIES)}", repr(crop_policy), "use one of these"
             )
-        _refuse_unused(crop_policy, override_pair_bbox, bucket_shapes, allow_clipping)
+        check_bucket_mode(bucket_mode)
+        require_used(crop_policy, override_pair_bbox, bucket_shapes, allow_clipping)
         s, pad, px_size_um = check_factor(s), check_pad(pad), check_px_size(px_size_um)
         a, b, tight_boxes = check_pair(mask_a, mask_b)
         canvas = (a.shape[0], a.shape[1])
 
         if crop_policy == "fixed":
-            assert override_pair_bbox is not None  # _refuse_unused saw to it
+            assert override_pair_bbox is not None  # require_used saw to it
             box = override_pair_bbox.clamp(canvas)
         else:
             box = union_box(tight_boxes, pad, canvas)
@@ -198,10 +198,13 @@ class GridTransform:
         (Hw, Ww) float64, mass per work pixel. The total equals the crop's (exactly for integer masses).
         """
         array, _ = check_density(density, "density")
-        self._require_shape(array.shape, self.canon_shape_hw, "density")
-        mass_work = np.zeros(self.work_shape_hw)
-        # Slicing stops at the canvas edge by itself, and sum_pool takes what is missing as empty.
-        sum_pool(array[self.pair_crop_box_yx.slices], self.downsample_factor, mass_work[self.work_valid_box_yx.slices])
+        require_shape(array.shape, self.canon_shape_hw, "density")
+        mass_work = new_array(self.work_shape_hw, 0.0, "work grid")
+        valid = mass_work[self.work_valid_box_yx.slices]
+        with np.errstate(over="ignore"):  # finite_total says it in words
+            # Slicing stops at the canvas edge by itself, and sum_pool takes what is missing as empty.
+            sum_pool(array[self.pair_crop_box_yx.slices], self.downsample_factor, valid)
+        finite_total(valid, "density")
         if golden.is_debug(debug):
             golden.check_pooling(self, array, mass_work)
         return mass_work
@@ -212,20 +215,22 @@ class GridTransform:
         Parameters
         ----------
         mass_work : (Hw, Ww)
-            Mass per work pixel; only the valid region is read.
+            Mass per work pixel, finite, of either sign; only the valid region is read (and with `debug` nothing may
+            lie outside it).
 
         Returns
         -------
         (Hc, Wc) float64, mass per canonical pixel; zero outside the crop. The total is that of the valid region.
         """
-        work = np.asarray(mass_work, dtype=np.float64)
-        self._require_shape(work.shape, self.work_shape_hw, "mass_work")
+        work = as_numeric(mass_work, "mass_work")
+        require_shape(work.shape, self.work_shape_hw, "mass_work")
         crop, s = self.pair_crop_box_yx, self.downsample_factor
         valid = work[self.work_valid_box_yx.slices]
+        finite_total(valid, "mass_work")
         real_h = real_pixels_per_block(self.canon_shape_hw[0] - crop.y0, s, valid.shape[0])
         real_w = real_pixels_per_block(self.canon_shape_hw[1] - crop.x0, s, valid.shape[1])
-        mass_canon = np.zeros(self.canon_shape_hw)
-        splat(valid / (real_h[:, None] * real_w), s, mass_canon[crop.slices])
+        mass_canon = new_array(self.canon_shape_hw, 0.0, "canvas")
+        splat(valid, s, mass_canon[crop.slices], pixels_hw=(real_h, real_w))
         if golden.is_debug(debug):
             golden.check_lifting(self, work, mass_canon)
         return mass_canon
@@ -242,9 +247,9 @@ class GridTransform:
         -------
         (Hc, Wc, 2) float64 in um per frame, constant over a block; NaN outside the crop: there nothing is known.
         """
-        work = np.asarray(velocity_work_px, dtype=np.float64)
-        self._require_shape(work.shape, (*self.work_shape_hw, 2), "velocity_work_px")
-        velocity_um = np.full((*self.canon_shape_hw, 2), np.nan)
+        work = as_numeric(velocity_work_px, "velocity_work_px")
+        require_shape(work.shape, (*self.work_shape_hw, 2), "velocity_work_px")
+        velocity_um = new_array((*self.canon_shape_hw, 2), np.nan, "canvas")
         valid = work[self.work_valid_box_yx.slices]
         splat(valid * self.work_px_size_um, self.downsample_factor, velocity_um[self.pair_crop_box_yx.slices])
         return velocity_um
@@ -257,14 +262,14 @@ class GridTransform:
         Integers are pixel indices: the answer is the index of the work pixel that holds that pixel. Floats are points,
         with pixel ``i`` covering ``[i, i + 1)``: the answer is the exact point.
         """
-        yx = self._points(canon_yx) - np.array([self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0])
+        yx = parse_points(canon_yx) - np.array([self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0])
         s = self.downsample_factor
         work_yx: NDArray[Any] = (yx // s if yx.dtype.kind == "i" else yx / s) + np.array(self.work_pad_offsets_yx)
         return work_yx
 
     def work_to_canon_yx(self, work_yx: ArrayLike) -> NDArray[Any]:
         """Map work positions (..., 2) to canonical ones: a block's first pixel, or the exact point for floats."""
-        yx = self._points(work_yx) - np.array(self.work_pad_offsets_yx)
+        yx = parse_points(work_yx) - np.array(self.work_pad_offsets_yx)
         canon_yx: NDArray[Any] = yx * self.downsample_factor + np.array(
             [self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0]
         )
@@ -283,8 +288,6 @@ class GridTransform:
             fields = json.loads(text)
             for name in ("pair_crop_box_yx", "work_valid_box_yx"):
                 fields[name] = BoxYX(**fields[name])
-            for name in ("canon_shape_hw", "work_shape_hw", "work_pad_offsets_yx", "clipped_share_ab"):
-                fields[name] = tuple(fields[name])
             return cls(**fields)
         except (ValueError, TypeError, KeyError) as error:
             if isinstance(error, TransformError):
@@ -302,49 +305,4 @@ class GridTransform:
             f"GridTransform(canvas {self.canon_shape_hw[0]} x {self.canon_shape_hw[1]} px of {self.px_size_um:g} um, "
             f"crop y {crop.y0}:{crop.y1} x {crop.x0}:{crop.x1}, "
             f"s={self.downsample_factor} -> work {valid[0]} x {valid[1]} px of {self.work_px_size_um:g} um{bucket}{clipped})"
-        )
-
-    # --- checks ------------------------------------------------------------------------------
-
-    @staticmethod
-    def _require_shape(shape: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:
-        if shape != wanted:
-            raise TransformError(
-                f"{name} of shape {wanted}", f"{shape}", "use the transform that was built for this pair"
-            )
-
-    @staticmethod
-    def _points(yx: ArrayLike) -> NDArray[Any]:
-        points = np.asarray(yx)
-        if points.dtype.kind not in "uif" or points.ndim == 0 or points.shape[-1] != 2:
-            raise TransformError(
-                "positions of shape (..., 2), rows first",
-                f"shape {points.shape}, dtype {points.dtype}",
-                "e.g. [(y, x), (y, x)]",
-            )
-        return points.astype(np.float64 if points.dtype.kind == "f" else np.int64)
-
-
-def _refuse_unused(
-    crop_policy: str, box: BoxYX | None, bucket_shapes: Sequence[tuple[int, int]] | None, allow_clipping: bool
-) -> None:
-    """An argument that the policy would ignore is a misunderstanding: say so instead of ignoring it."""
-    if crop_policy == "fixed" and box is None:
-        raise MissingBoxError(
-            'override_pair_bbox with crop_policy="fixed"', "None", "give override_pair_bbox=BoxYX(y0, y1, x0, x1)"
-        )
-    unused = [
-        name
-        for name, given, policy in (
-            ("override_pair_bbox", box is not None, "fixed"),
-            ("allow_clipping", allow_clipping, "fixed"),
-            ("bucket_shapes", bucket_shapes is not None, "bucketed"),
-        )
-        if given and crop_policy != policy
-    ]
-    if unused:
-        raise CropPolicyError(
-            f"only arguments that crop_policy={crop_policy!r} uses",
-            ", ".join(unused),
-            "drop them or change the crop_policy",
         )

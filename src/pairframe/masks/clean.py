@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.errors import CleaningError, GreyImageError
+from pairframe.masks.arrays import is_positive_number
 from pairframe.masks.mask import Mask
 
 
@@ -68,8 +68,7 @@ def _next(mask: Mask, inside: NDArray[np.bool_], history: list[str]) -> Mask:
 
 
 def _checked_area(area: Any) -> float:
-    is_number = isinstance(area, int | float | np.integer | np.floating) and not isinstance(area, bool)
-    if not is_number or not math.isfinite(area) or area <= 0:
+    if not is_positive_number(area):
         raise CleaningError(
             "min_island_area_um2 to be positive and finite",
             repr(area),

@@ -22,8 +22,9 @@ from pairframe.errors import (
     UnknownFormatError,
     UnreadableFileError,
 )
-from pairframe.masks.mask import Mask, checked_px_size
-from pairframe.masks.readers import FORMATS, ImageSource
+from pairframe.masks.arrays import channels_hint, checked_px_size, looks_like_channels_last
+from pairframe.masks.mask import Mask
+from pairframe.masks.readers import FORMATS, ImageSource, SizeYX
 from pairframe.masks.spec import Label, MaskSpec, can_be_seen, parse_spec
 
 MAX_PIXELS = 2**28
@@ -59,9 +60,10 @@ def read_mask(
     max_pixels : int
         Refuse, before decoding, a page that declares more pixels than this.
     """
-    checked_px_size(px_size_um)
+    if px_size_um is not None:
+        checked_px_size(px_size_um)
     spec = parse_spec(path).narrowed(page, label)
-    values, file_px_size_um = _read_page(spec, max_pixels)
+    values, file_px_size_um = _read_page(spec, max_pixels, ids=spec.label is not None, density=density)
     if spec.label is not None:
         values = _select_label(values, spec, spec.label)
     px_size_um = file_px_size_um if px_size_um is None else px_size_um
@@ -73,7 +75,7 @@ def read_labels(
 ) -> tuple[NDArray[Any], float | None]:
     """Return a label image, (H, W) integers, and its pixel size in micrometres or None."""
     spec = parse_spec(path).narrowed(page, None)
-    values, px_size_um = _read_page(spec, max_pixels)
+    values, px_size_um = _read_page(spec, max_pixels, ids=True)
     return _as_labels(values, spec), px_size_um
 
 
@@ -111,9 +113,17 @@ def _open(spec: MaskSpec) -> Iterator[ImageSource]:
         yield source
 
 
-def _read_page(spec: MaskSpec, max_pixels: int) -> tuple[NDArray[Any], float | None]:
+def _read_page(
+    spec: MaskSpec, max_pixels: int, *, ids: bool, density: bool = False
+) -> tuple[NDArray[Any], float | None]:
     """Decode the chosen page; everything that the header can tell is checked before."""
     with _open(spec) as source:
+        if density and not ids and source.instead_of_labels is not None:
+            raise MissingPageError(
+                "the inner path of the image that holds the density",
+                f"{str(spec)!r}, which alone means its labels, and label ids are no mass",
+                f"name it after a slash, such as {source.instead_of_labels}",
+            )
         height, width = source.shape[-2:]
         if height * width == 0:
             raise EmptyCanvasError(
@@ -131,8 +141,9 @@ def _read_page(spec: MaskSpec, max_pixels: int) -> tuple[NDArray[Any], float | N
                 f"{declared} to decode for {height} x {width} px in {str(spec)!r}",
                 "crop the image, or raise max_pixels if you trust the file",
             )
-        px_size_um = _square_size_um(source, spec)
-        return source.read_page(page), px_size_um
+        px_size_um = _square_size_um(source.px_size_yx_um(page), spec)
+        read = source.read_ids if ids and source.read_ids is not None else source.read_page
+        return read(page), px_size_um
 
 
 def _choose_page(source: ImageSource, spec: MaskSpec) -> int:
@@ -142,15 +153,16 @@ def _choose_page(source: ImageSource, spec: MaskSpec) -> int:
         raise MissingPageError(
             "the number of one page" if page is None else f"a page from 0 to {count - 1}",
             f"{'none' if page is None else page} for {count} pages of shape {source.shape} in {str(spec)!r}",
-            f"choose one with page=0 or {spec.path.name}@0; the last is {count - 1}",
+            (f"choose one with page=0 or {spec.path.name}@0; the last is {count - 1}" if count else "write it again")
+            + (f"; {channels_hint(source.shape)}" if looks_like_channels_last(source.shape) else ""),
         )
     return page
 
 
-def _square_size_um(source: ImageSource, spec: MaskSpec) -> float | None:
-    if source.px_size_yx_um is None:
+def _square_size_um(size_yx_um: SizeYX | None, spec: MaskSpec) -> float | None:
+    if size_yx_um is None:
         return None
-    size_y, size_x = source.px_size_yx_um
+    size_y, size_x = size_yx_um
     if abs(size_y - size_x) > _SAME_SIZE * max(size_y, size_x):
         raise AnisotropicPixelsError(
             "square pixels",

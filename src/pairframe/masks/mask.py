@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairframe.errors import (
-    EmptyCanvasError,
-    GreyImageError,
-    NegativeMassError,
-    NotFiniteError,
-    NotNumericError,
-    NotTwoDimensionalError,
-    PixelSizeError,
-)
+from pairframe.errors import GreyImageError
+from pairframe.masks.arrays import checked_image, checked_px_size
 
 # Rows are checked in blocks of about this many pixels, so that no temporary is as large as the image.
 _BLOCK_PX = 1 << 20
@@ -31,8 +23,8 @@ class Mask:
     ----------
     values : (H, W) array
         Bool, {0, 1} or {0, 255} is binary and is stored as bool. Anything else needs
-        ``density=True``, which keeps every value as it is (255 stays 255). Stored
-        read-only and in native byte order; a writeable array is copied.
+        ``density=True``, which keeps every value as it is (255 stays 255). Copied, and
+        stored read-only in native byte order, as float64 at most.
     px_size_um : float or None
         Side of a pixel in micrometres. None means unknown: nothing invents a size.
     source : str or None
@@ -41,6 +33,9 @@ class Mask:
         The cleaning steps so far, in words, with their parameters.
     density : bool
         The values are mass per pixel, not only inside and outside.
+    inside_value : int
+        What a binary image called its inside: 1 or 255. Found by itself when `values` has
+        numbers; the mass mode ``"intensity"`` gives it back.
     """
 
     values: NDArray[Any]
@@ -48,15 +43,20 @@ class Mask:
     source: str | None = None
     history: tuple[str, ...] = ()
     density: bool = False
+    inside_value: int = 1
 
     def __post_init__(self) -> None:
-        values = _checked_values(self.values, density=self.density, source=self.source)
-        if values is self.values and values.flags.writeable:
-            values = values.copy()
-        values = values.view()
+        name = "the mask" if self.source is None else repr(self.source)
+        values, inside_value = _own_values(self.values, name, density=self.density)
         values.flags.writeable = False
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "px_size_um", checked_px_size(self.px_size_um))
+        # Of a frozen array numpy lets nobody make a writeable view.
+        object.__setattr__(self, "values", values.view())
+        if self.inside_value not in (1, 255):
+            raise GreyImageError(f"inside_value of {name} to be 1 or 255", repr(self.inside_value), "leave it out")
+        if inside_value is not None:
+            object.__setattr__(self, "inside_value", inside_value)
+        if self.px_size_um is not None:
+            object.__setattr__(self, "px_size_um", checked_px_size(self.px_size_um))
         object.__setattr__(self, "history", tuple(self.history))
 
     @classmethod
@@ -106,84 +106,29 @@ class Mask:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled array comes back writeable; through the constructor it is frozen again.
-        return type(self), (self.values, self.px_size_um, self.source, self.history, self.density)
+        fields = (self.values, self.px_size_um, self.source, self.history, self.density, self.inside_value)
+        return type(self), fields
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        # Whatever takes an array takes a mask too.
+        return np.array(self.values, dtype=dtype, copy=copy)
 
 
-def checked_px_size(px_size_um: Any) -> float | None:
-    """Return a pixel size in micrometres as a float, or None; refuse everything else."""
-    if px_size_um is None:
-        return None
-    is_number = isinstance(px_size_um, int | float | np.integer | np.floating) and not isinstance(px_size_um, bool)
-    if not is_number or not math.isfinite(px_size_um) or px_size_um <= 0:
-        raise PixelSizeError(
-            "px_size_um to be a positive, finite number of micrometres",
-            repr(px_size_um),
-            "give the side of one pixel, such as px_size_um=0.65, or None when it is unknown",
-        )
-    return float(px_size_um)
-
-
-def _checked_values(given: object, *, density: bool, source: str | None) -> NDArray[Any]:
-    """Return ``given`` as a valid (H, W) array: bool if binary, otherwise a density."""
-    where = "" if source is None else f" in {source!r}"
-    values = _as_numeric(given, where)
-    if values.ndim != 2:
-        raise NotTwoDimensionalError(
-            "one 2-D image (height, width)",
-            f"{values.ndim} axes of lengths {values.shape}{where}",
-            "choose one page or frame with page=, or make a projection, such as stack.max(axis=0)",
-        )
-    if values.size == 0:
-        raise EmptyCanvasError(
-            "at least one pixel",
-            f"a canvas of {values.shape[0]} x {values.shape[1]} px{where}",
-            "check the crop or the file that the array came from",
-        )
-    if values.dtype == np.bool_:
-        return values
-    # NaN and infinity pass through min and max, so two reductions see every bad value.
-    with np.errstate(invalid="ignore"):
-        low, high = values.min(), values.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise NotFiniteError(
-            "finite values",
-            f"NaN or infinity{where}",
-            "replace them first, such as numpy.nan_to_num(array, posinf=0, neginf=0)",
-        )
-    if low < 0:
-        raise NegativeMassError(
-            "values >= 0",
-            f"a minimum of {low}{where}",
-            "subtract the background or clip at 0; mass cannot be negative",
-        )
-    if density:
-        return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
-    if high not in (0, 1, 255) or not _holds_only_zero_and(high, values):
+def _own_values(given: object, name: str, *, density: bool) -> tuple[NDArray[Any], int | None]:
+    """Return a copy as bool if binary, otherwise as a density; and what the inside was called, when it had a number."""
+    image, row_max = checked_image(given, name)
+    if density or image.dtype == np.bool_:
+        # Always a copy: a memory map, a view or an __array__ may change behind our back, read-only or not.
+        return image.astype(image.dtype.newbyteorder("=")), None
+    high = row_max.max()
+    if high not in (0, 1, 255) or not _holds_only_zero_and(high, image):
         raise GreyImageError(
-            "a binary mask (bool, {0, 1} or {0, 255})",
-            f"a grey or label image ({values.dtype}, {low} to {high}){where}",
+            f"{name} to be a binary mask (bool, {{0, 1}} or {{0, 255}})",
+            f"a grey or label image ({image.dtype}, {image.min()} to {high})",
             'for a density use mass_mode="intensity" (density=True); for a label image choose '
             'a label, such as "labels.tif:3" or "labels.tif:all"',
         )
-    return values.astype(np.bool_)
-
-
-def _as_numeric(given: object, where: str) -> NDArray[Any]:
-    if isinstance(given, np.ma.MaskedArray):
-        raise NotNumericError("a plain array", f"a numpy masked array{where}", "fill it first: array.filled(0)")
-    try:
-        values = np.asarray(given)
-    except ValueError as error:
-        raise NotNumericError(
-            "a rectangular array of numbers", f"{error}{where}", "make all rows equally long"
-        ) from error
-    if values.dtype.kind not in "biuf":
-        raise NotNumericError(
-            "bool, integer or float values",
-            f"dtype {values.dtype}{where}",
-            "convert the array first, such as array.astype(float)",
-        )
-    return values
+    return image.astype(np.bool_), int(high) or None
 
 
 def _holds_only_zero_and(high: Any, values: NDArray[Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.errors import GreyImageError, MassModeError
+from pairframe.masks.arrays import is_positive_number, is_real_number
 from pairframe.masks.mask import Mask
 
 _PLAIN_MODES = ("uniform", "intensity", "distance_transform")
@@ -28,9 +28,10 @@ class MassMode:
     Parameters
     ----------
     name : str
-        ``"uniform"``, every mask pixel 1; ``"intensity"``, the values as they are;
-        ``"distance_transform"``, Euclidean distance in pixels to the nearest
-        background pixel; ``"boundary_band"``, 1 near the background only.
+        ``"uniform"``, every mask pixel 1; ``"intensity"``, the values as they
+        came, so a binary image of 0 and 255 weighs 255; ``"distance_transform"``,
+        Euclidean distance in pixels to the nearest background pixel;
+        ``"boundary_band"``, 1 near the background only.
     width_um : float or None
         Width of the band in micrometres (in pixels when the pixel size is unknown);
         for ``"boundary_band"`` and nothing else.
@@ -49,9 +50,9 @@ class MassMode:
                 )
             return
         width_um = self.width_um
-        if isinstance(width_um, bool) or not isinstance(width_um, int | float | np.floating | np.integer):
+        if width_um is None or not is_real_number(width_um):
             raise MassModeError("boundary_band with a width", repr(width_um), 'write it as "boundary_band(16)"')
-        if not math.isfinite(width_um) or width_um <= 0:
+        if not is_positive_number(width_um):
             raise MassModeError(
                 "a positive, finite band width in micrometres", repr(width_um), 'write it as "boundary_band(16)"'
             )
@@ -98,7 +99,9 @@ def mass_density(mask: Mask, mode: str | MassMode) -> NDArray[np.float64]:
     """
     mode = MassMode.parse(mode)
     if mode.name == "intensity":
-        return mask.values.astype(np.float64)
+        values = mask.values.astype(np.float64)
+        # A binary image is stored as bool: give back the 255 that it may have come with.
+        return values * mask.inside_value if mask.is_binary else values
     if not mask.is_binary:
         raise GreyImageError(
             f"a binary mask for mass_mode={str(mode)!r}",

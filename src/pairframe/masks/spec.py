@@ -13,9 +13,9 @@ from pairframe.masks.readers import FORMATS
 
 Label = int | Literal["all"]
 
-# Only digits or "all" make a label, so the colon of C:\masks\a.tif is left alone.
-_LABEL = re.compile(r"(?P<rest>.+):(?P<label>[0-9]+|all)", re.DOTALL)
-_PAGE = re.compile(r"(?P<rest>.+)@(?P<page>[0-9]+)", re.DOTALL)
+# Only whole numbers or "all" make a label, so the colon of C:\masks\a.tif is left alone.
+_LABEL = re.compile(r"(?P<rest>.+):(?P<label>-?[0-9]+|all)", re.DOTALL)
+_PAGE = re.compile(r"(?P<rest>.+)@(?P<page>-?[0-9]+)", re.DOTALL)
 
 
 @dataclass(frozen=True)

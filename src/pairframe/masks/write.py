@@ -10,12 +10,15 @@ from typing import IO
 
 import numpy as np
 
-from pairframe.errors import FileError, FileMissingError, GreyImageError, UnknownFormatError
+from pairframe.errors import FileError, FileMissingError, GreyImageError, PixelSizeError, UnknownFormatError
 from pairframe.masks.mask import Mask
 from pairframe.masks.readers.tiff import EXACT_SIZE_KEY
 
 # What the OME schema can name; 64-bit integers and half floats are not among it.
 _OME_DTYPES = {"bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64"}
+
+# ImageJ keeps 1 / size as a ratio of two 32-bit integers.
+_IMAGEJ_LEAST_UM, _IMAGEJ_LARGEST_UM = 1e-9, 1e9
 
 
 def write_mask(mask: Mask, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -67,6 +70,12 @@ def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:
         if px_size_um is None:
             tifffile.imwrite(stream, pixels, imagej=True)
             return
+        if not _IMAGEJ_LEAST_UM <= px_size_um <= _IMAGEJ_LARGEST_UM:
+            raise PixelSizeError(
+                f"a pixel size from {_IMAGEJ_LEAST_UM:g} to {_IMAGEJ_LARGEST_UM:g} um, as an ImageJ TIFF can hold",
+                f"{px_size_um:g} um",
+                f"check the unit, or write an OME-TIFF: {path.stem}.ome{path.suffix}",
+            )
         metadata = {"unit": "micron", EXACT_SIZE_KEY: repr(px_size_um)}
         resolution = (1 / px_size_um, 1 / px_size_um)
         tifffile.imwrite(stream, pixels, imagej=True, resolution=resolution, metadata=metadata)

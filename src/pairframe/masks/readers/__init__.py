@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairframe.masks.readers.base import ImageSource
+from pairframe.masks.readers.base import ImageSource, SizeYX
 from pairframe.masks.readers.numpy_files import open_npy, open_npz
 from pairframe.masks.readers.png import open_png
 from pairframe.masks.readers.tiff import open_tiff
 from pairframe.masks.readers.zarr_files import open_zarr
 
-__all__ = ["FORMATS", "Format", "ImageSource"]
+__all__ = ["FORMATS", "Format", "ImageSource", "SizeYX"]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from pairframe.errors import GreyImageError, PairframeError, UnreadableFileError
 
+_MAX_CHANNELS = 4
+
+SizeYX = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class ImageSource:
@@ -27,17 +31,23 @@ class ImageSource:
         Of the pixels.
     read_page : callable
         Page index to (H, W) array; only called while the file is open.
-    px_size_yx_um : (float, float) or None
-        Height and width of a pixel in micrometres, None when the file does not tell.
+    px_size_yx_um : callable
+        Page index to height and width of a pixel in micrometres, None when the file does not tell.
     decoded_px : int
-        Pixels that must be decoded to get one page, when that is more than H * W.
+        Values that must be decoded to get one page, when that is more than H * W.
+    read_ids : callable or None
+        As `read_page`, for a file whose label ids are not its grey values: the indices into a palette.
+    instead_of_labels : str or None
+        Labels were opened although the name did not ask for them: how to name the image that may hold a density.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     read_page: Callable[[int], NDArray[Any]]
-    px_size_yx_um: tuple[float, float] | None = None
+    px_size_yx_um: Callable[[int], SizeYX | None] = lambda page: None
     decoded_px: int = 0
+    read_ids: Callable[[int], NDArray[Any]] | None = None
+    instead_of_labels: str | None = None
 
     @property
     def page_count(self) -> int:
@@ -53,19 +63,29 @@ def broken_file_is_our_error(path: Path, kind: str, *library_errors: type[Except
         raise
     except library_errors as error:
         detail = str(error) or type(error).__name__
-        fix = "write the file again, or check that its content is what its name says"
-        if "imagecodecs" in detail:
-            fix = "pip install imagecodecs, or save the image uncompressed"
         raise UnreadableFileError(
-            f"a complete {kind} file", f"{str(path)!r}, which fails with: {detail}", fix
+            f"a complete {kind} file",
+            f"{str(path)!r}, which fails with: {detail}",
+            "write the file again, or check that its content is what its name says",
         ) from error
+
+
+def require_few_channels(count: int, name: str) -> None:
+    """Refuse what is no colour image; a reader that knows the count asks before it decodes."""
+    if count > _MAX_CHANNELS:
+        raise GreyImageError(
+            f"a grey or binary image, or at most {_MAX_CHANNELS} channels that are all equal",
+            f"{count} channels in {name!r}",
+            "save the channel that holds the mask as an image of its own",
+        )
 
 
 def grey_from_channels(pixels: NDArray[Any], name: str) -> NDArray[Any]:
     """Return the one grey image that an (H, W, C) image with equal channels holds.
 
-    C is 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha); alpha must be opaque everywhere.
+    C is 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha); alpha must be opaque everywhere.
     """
+    require_few_channels(pixels.shape[2], name)
     colours = pixels.shape[2] - (pixels.shape[2] in (2, 4))
     if colours != pixels.shape[2]:
         opaque = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import math
 import tokenize
 import zipfile
@@ -19,6 +20,8 @@ from pairframe.masks.readers.base import ImageSource, broken_file_is_our_error
 
 # numpy hands a header that does not parse to Python's tokenizer.
 _HEADER_ERRORS = (ValueError, EOFError, SyntaxError, tokenize.TokenError)
+
+_TOO_LONG = 2**63
 
 _Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
 
@@ -41,7 +44,7 @@ def open_npy(path: Path, inner: str | None) -> Iterator[ImageSource]:
 @contextmanager
 def open_npz(path: Path, inner: str | None) -> Iterator[ImageSource]:
     """Open one array of an .npz file: ``inner``, or the only one there is."""
-    errors = (OSError, RuntimeError, zipfile.BadZipFile, zlib.error, *_HEADER_ERRORS)
+    errors = (OSError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, *_HEADER_ERRORS)
     with broken_file_is_our_error(path, "NPZ", *errors), zipfile.ZipFile(path) as archive:
         entry = _choose_entry(archive, path, inner)
         with archive.open(entry) as stream:
@@ -71,15 +74,18 @@ def open_npz(path: Path, inner: str | None) -> Iterator[ImageSource]:
 
 def _choose_entry(archive: zipfile.ZipFile, path: Path, inner: str | None) -> zipfile.ZipInfo:
     entries = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    if not entries:
+        raise MissingPageError(
+            "at least one array in the file", f"none in {str(path)!r}", "write it again, with numpy.savez_compressed"
+        )
     if inner is None and len(entries) == 1:
         return next(iter(entries.values()))
     if inner is None or inner not in entries:
-        known = ", ".join(list(entries)[:10]) or "nothing"
-        example = next(iter(entries), "NAME")
+        known = ", ".join(list(entries)[:10])
         raise MissingPageError(
             "the name of one array in the file",
             f"{inner!r} for {str(path)!r}, which holds {known}",
-            f"write the name after a slash: {path.name}/{example}",
+            f"write the name after a slash: {path.name}/{next(iter(entries))}",
         )
     return entries[inner]
 
@@ -93,6 +99,9 @@ def _read_header(stream: IO[bytes], path: Path) -> _Header:
     else:
         # Version 3 exists only for the field names of structured arrays, which are no images.
         raise ValueError(f"format version {version[0]}.{version[1]} does not hold a plain array")
+    if any(type(side) is not int or side >= _TOO_LONG for side in header[0]):
+        # numpy takes True for a side, and fails much later for sides that no memory can have.
+        raise ValueError(f"the shape {header[0]} is none that an array can have")
     if header[2].hasobject:
         raise UnsafeFileError(
             "an array of numbers",

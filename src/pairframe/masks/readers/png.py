@@ -23,7 +23,10 @@ _DTYPE_OF_MODE = {"1": np.dtype(bool), "I;16": np.dtype(np.uint16), "I": np.dtyp
 
 @contextmanager
 def open_png(path: Path, inner: str | None) -> Iterator[ImageSource]:
-    """Open a grey, 1-bit, palette or (all channels equal) RGB image."""
+    """Open a grey, 1-bit, palette or (all channels equal) RGB image.
+
+    Grey values of 1, 2 and 4 bit come as stored. A palette gives its grey as pixels and its indices as label ids.
+    """
     # The class itself, not Image.open: that one warns or fails by a size limit of its own.
     from PIL.PngImagePlugin import PngImageFile
 
@@ -35,6 +38,7 @@ def open_png(path: Path, inner: str | None) -> Iterator[ImageSource]:
             shape=(height, width),
             dtype=_DTYPE_OF_MODE.get(image.mode, np.dtype(np.uint8)),
             read_page=lambda page: _grey(image, path.name),
+            read_ids=(lambda page: _indices(image)) if image.mode == "P" else None,
         )
 
 
@@ -45,14 +49,35 @@ def _grey(image: PngImageFile, name: str) -> NDArray[Any]:
             f"16-bit colour or alpha in {name!r}, which would lose its lower bits",
             "save it as 16-bit grey without alpha",
         )
+    step = _step_of_depth(image)
     image.load()
     if "transparency" in image.info:
         if image.mode in ("I;16", "I"):
             raise GreyImageError(
                 "a grey image without transparency", f"a transparent grey value in {name!r}", "save it without one"
             )
-        return grey_from_channels(np.asarray(image.convert("RGBA")), name)
+        return grey_from_channels(np.asarray(image.convert("RGBA")), name) // step
     if image.mode == "P":
-        return grey_from_channels(np.asarray(image.convert("RGB")), name)
+        return _grey_of_palette(image, name)
     pixels = np.asarray(image)
-    return grey_from_channels(pixels, name) if pixels.ndim == 3 else pixels
+    if pixels.ndim == 3:
+        return grey_from_channels(pixels, name)
+    return pixels if step == 1 else pixels // step
+
+
+def _step_of_depth(image: PngImageFile) -> np.uint8:
+    """By what Pillow multiplies grey values of 2 and 4 bit, to spread them over 0 to 255."""
+    return np.uint8({"L;2": 85, "L;4": 17}.get(str(image.tile[0][3]) if image.tile else "", 1))
+
+
+def _indices(image: PngImageFile) -> NDArray[Any]:
+    image.load()
+    return np.asarray(image)
+
+
+def _grey_of_palette(image: PngImageFile, name: str) -> NDArray[Any]:
+    try:
+        return grey_from_channels(np.asarray(image.convert("RGB")), name)
+    except GreyImageError as error:
+        fix = f'{error.fix}; if the colours stand for labels, choose one by its index, "{name}:1", or "{name}:all"'
+        raise GreyImageError(error.expected, f"{error.got}, by its palette", fix) from None

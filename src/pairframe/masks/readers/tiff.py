@@ -19,8 +19,14 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import MissingPageError, UnreadableFileError
-from pairframe.masks.readers.base import ImageSource, broken_file_is_our_error, grey_from_channels
+from pairframe.errors import MissingPageError, PixelSizeError, UnreadableFileError
+from pairframe.masks.readers.base import (
+    ImageSource,
+    SizeYX,
+    broken_file_is_our_error,
+    grey_from_channels,
+    require_few_channels,
+)
 from pairframe.masks.readers.units import size_yx_um
 
 if TYPE_CHECKING:
@@ -32,7 +38,10 @@ EXACT_SIZE_KEY = "pairframe_px_size_um"
 
 @contextmanager
 def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
-    """Open a TIFF; pages of all series are counted through, in file order."""
+    """Open a TIFF; pages of all series are counted through, in file order.
+
+    Only pages of this very file: of an OME-TIFF in several files each is read for itself.
+    """
     from tifffile import TiffFile
 
     # tifffile trusts the tags it reads, so a damaged one shows up as any of these; ZeroDivisionError is one.
@@ -40,7 +49,7 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
     with (
         broken_file_is_our_error(path, "TIFF", *errors, zlib.error),
         _quiet_log() as complaints,
-        TiffFile(path) as tiff,
+        TiffFile(path, _multifile=False) as tiff,
     ):
         series = _equal_series(tiff, path)
         first = series[0]
@@ -50,7 +59,10 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
         shape = first.shape[:-1] if _has_channels(first) else first.shape
         pages_each = int(np.prod(shape[:-2], dtype=np.int64))
         one_by_one = len(first) == pages_each and not first.is_truncated
-        page_px = first.keyframe.tilewidth * first.keyframe.tilelength if first.keyframe.is_tiled else 0
+        keyframe = first.keyframe
+        if _has_channels(first):
+            require_few_channels(first.shape[-1], path.name)
+        page_px = keyframe.tilewidth * keyframe.tilelength if keyframe.is_tiled else shape[-2] * shape[-1]
 
         def read_page(page: int) -> NDArray[Any]:
             which, index = divmod(page, pages_each)
@@ -63,8 +75,8 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
             shape=shape if len(series) == 1 else (len(series), *shape),
             dtype=np.dtype(first.dtype),
             read_page=read_page,
-            px_size_yx_um=_px_size_yx_um(tiff),
-            decoded_px=page_px if one_by_one or first.is_truncated else first.size,
+            px_size_yx_um=lambda page: _px_size_yx_um(tiff, series, page // pages_each, path),
+            decoded_px=page_px * keyframe.samplesperpixel if one_by_one or first.is_truncated else first.size,
         )
 
 
@@ -112,9 +124,19 @@ def _read_plane(tiff: TiffFile, series: TiffPageSeries, index: int, one_by_one: 
     return planes[index]
 
 
-def _px_size_yx_um(tiff: TiffFile) -> tuple[float, float] | None:
+def _px_size_yx_um(tiff: TiffFile, series: list[TiffPageSeries], which: int, path: Path) -> SizeYX | None:
     if tiff.is_ome and tiff.ome_metadata:
-        return _ome_size(tiff.ome_metadata)
+        sizes = _ome_sizes(tiff.ome_metadata)
+        if len(set(sizes)) <= 1:
+            return sizes[0] if sizes else None
+        # tifffile makes one series of each image, but leaves out those without pixels in the file.
+        if len(sizes) == len(series) and all(one.kind == "ome" for one in series):
+            return sizes[which]
+        raise PixelSizeError(
+            "one pixel size, or one for each image in the file",
+            f"{len(sizes)} of them for {len(series)} images in {str(path)!r}",
+            "save the wanted image as a file of its own",
+        )
     if not tiff.is_imagej:
         return None
     metadata = tiff.imagej_metadata or {}
@@ -132,18 +154,18 @@ def _px_size_yx_um(tiff: TiffFile) -> tuple[float, float] | None:
     return size
 
 
-def _ome_size(xml: str) -> tuple[float, float] | None:
+def _ome_sizes(xml: str) -> list[SizeYX | None]:
+    """The pixel size of each image, in the order of the metadata."""
     try:
-        pixels = next((node for node in ElementTree.fromstring(xml).iter() if node.tag.endswith("}Pixels")), None)
+        nodes = [node for node in ElementTree.fromstring(xml).iter() if node.tag.endswith("}Pixels")]
     except ElementTree.ParseError as error:
         raise ValueError(f"OME-XML that does not parse: {error}") from error
-    if pixels is None:
-        return None
     # The schema says that a missing unit is the micrometre.
-    y, x = (
-        (pixels.get(f"PhysicalSize{axis}"), pixels.get(f"PhysicalSize{axis}Unit", "\u00b5m")) for axis in ("Y", "X")
-    )
-    return size_yx_um(*y, *x)
+    sides = [
+        [(node.get(f"PhysicalSize{axis}"), node.get(f"PhysicalSize{axis}Unit", "\u00b5m")) for axis in ("Y", "X")]
+        for node in nodes
+    ]
+    return [size_yx_um(*y, *x) for y, x in sides]
 
 
 @contextmanager

@@ -17,7 +17,6 @@ _MICROMETRES_IN = {
     "\u03bcm": 1.0,  # Greek mu
     "\\u00B5m": 1.0,  # ImageJ escapes the micro sign like this, literally
     "micron": 1.0,
-    "microns": 1.0,
     "micrometer": 1.0,
     "mm": 1e3,
     "millimeter": 1e3,
@@ -29,6 +28,7 @@ _MICROMETRES_IN = {
     "meter": 1e6,
     "in": 25400.0,
     "inch": 25400.0,
+    "inche": 25400.0,  # what is left of "inches"
 }
 
 
@@ -38,8 +38,8 @@ def micrometres_in(unit: object) -> float | None:
         return None
     unit = unit.strip().strip("\0")
     if len(unit) > 2 and not unit.startswith("\\"):
-        # Not for symbols: Mm is not mm.
-        unit = unit.lower().replace("metre", "meter")
+        # Words, not symbols: Mm is not mm, and ms is no length.
+        unit = unit.lower().replace("metre", "meter").removesuffix("s")
     return _MICROMETRES_IN.get(unit)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import MissingPageError, UnreadableFileError, UnsafeFileError
-from pairframe.masks.readers.base import ImageSource, broken_file_is_our_error
+from pairframe.errors import MissingPageError, NotTwoDimensionalError, UnreadableFileError, UnsafeFileError
+from pairframe.masks.readers.base import ImageSource, SizeYX, broken_file_is_our_error
 from pairframe.masks.readers.units import size_yx_um
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
         with warnings.catch_warnings():
             # Zarr warns about every file that is not its own, such as .DS_Store.
             warnings.simplefilter("ignore", UserWarning)
-            array, px_size_yx_um = _find_array(zarr.open(path, mode="r"), path, inner)
+            array, px_size_yx_um, instead_of_labels = _find_array(zarr.open(path, mode="r"), path, inner)
         shape = tuple(array.shape)
 
         def read_page(page: int) -> NDArray[Any]:
@@ -41,31 +41,46 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
             whole: list[int | slice] = [slice(None), slice(None)]
             return np.asarray(array[tuple(index + whole)])
 
-        # A chunk is decoded as a whole, however little of it is needed.
-        yield ImageSource(shape, np.dtype(array.dtype), read_page, px_size_yx_um, decoded_px=math.prod(array.chunks))
+        # A chunk is decoded as a whole, however little of it is needed, and so are all chunks of the page.
+        decoded_px = max(math.prod(array.chunks), math.prod(array.chunks[:-2]) * math.prod(shape[-2:]))
+        yield ImageSource(
+            shape,
+            np.dtype(array.dtype),
+            read_page,
+            px_size_yx_um=lambda page: px_size_yx_um,
+            decoded_px=decoded_px,
+            instead_of_labels=instead_of_labels,
+        )
 
 
 def _find_array(
     node: Array[Any] | Group, path: Path, inner: str | None
-) -> tuple[Array[Any], tuple[float, float] | None]:
-    """Walk from the root to the array that is meant, and take the pixel size on the way."""
+) -> tuple[Array[Any], SizeYX | None, str | None]:
+    """Walk from the root to the array that is meant, and take the pixel size on the way.
+
+    The last answer says how to name the image when labels were taken without being asked for.
+    """
     import zarr
 
-    size: tuple[float, float] | None = None
+    size: SizeYX | None = None
+    instead_of_labels: str | None = None
     for name in _safe_parts(inner, path):
         if isinstance(node, zarr.Array) or name not in node:
             raise _choose(path, f"{inner!r}", "" if isinstance(node, zarr.Array) else node.path, _members(node))
-        size = _level_size(node, name)
+        size = _level_size(node, name, path)
         node = node[name]
     while not isinstance(node, zarr.Array):
         name = _default_member(node, path)
-        size = _level_size(node, name)
+        if name == "labels":
+            image = _finest_level(node) or next(iter(sorted(node.array_keys())), "IMAGE")
+            instead_of_labels = "/".join(part for part in (path.name, node.path, image) if part)
+        size = _level_size(node, name, path)
         for part in _safe_parts(name, path):
             child = node[part] if isinstance(node, zarr.Group) else None
             if child is None:
                 raise KeyError(name)
             node = child
-    return node, size
+    return node, size, instead_of_labels
 
 
 def _default_member(group: Group, path: Path) -> str:
@@ -76,9 +91,8 @@ def _default_member(group: Group, path: Path) -> str:
         return "labels"
     if is_label_list or group.basename == "labels":
         members = [str(name) for name in attributes.get("labels", [])] or sorted(group.group_keys())
-    elif attributes.get("multiscales"):
-        # NGFF orders the levels from fine to coarse.
-        return str(attributes["multiscales"][0]["datasets"][0]["path"])
+    elif level := _finest_level(group):
+        return level
     else:
         members = sorted(group.array_keys())
     if len(members) != 1:
@@ -86,12 +100,19 @@ def _default_member(group: Group, path: Path) -> str:
     return members[0]
 
 
+def _finest_level(group: Group) -> str | None:
+    multiscales = _ome_attributes(group).get("multiscales")
+    # NGFF orders the levels from fine to coarse.
+    return str(multiscales[0]["datasets"][0]["path"]) if multiscales else None
+
+
 def _choose(path: Path, got: str, where: str, members: list[str]) -> MissingPageError:
-    inner = "/".join(part for part in (where, members[0] if members else "NAME") if part)
+    holds = f"{got} in {str(path)!r}, where {where or 'the root'} holds {', '.join(members[:10]) or 'nothing'}"
+    if not members:
+        return MissingPageError("the inner path of one image", holds, "check what was written to this Zarr")
+    inner = "/".join(part for part in (where, members[0]) if part)
     return MissingPageError(
-        "the inner path of one image",
-        f"{got} in {str(path)!r}, where {where or 'the root'} holds {', '.join(members[:10]) or 'nothing'}",
-        f"name one after a slash, such as {path.name}/{inner}",
+        "the inner path of one image", holds, f"name one after a slash, such as {path.name}/{inner}"
     )
 
 
@@ -114,7 +135,7 @@ def _ome_attributes(group: Group) -> Mapping[str, Any]:
     return ome if isinstance(ome, dict) else attributes
 
 
-def _level_size(group: Array[Any] | Group, name: str) -> tuple[float, float] | None:
+def _level_size(group: Array[Any] | Group, name: str, path: Path) -> SizeYX | None:
     """Return the pixel size of level ``name`` of a multiscale image, (y, x) in micrometres."""
     import zarr
 
@@ -123,8 +144,11 @@ def _level_size(group: Array[Any] | Group, name: str) -> tuple[float, float] | N
     for image in _ome_attributes(group).get("multiscales", []):
         level = next((level for level in image["datasets"] if level.get("path") == name), None)
         axes = image.get("axes", [])
+        if level is None or not axes:
+            continue
+        _require_rows_and_columns_last(axes, path)
         # Before NGFF 0.4 axes were bare strings, without a unit.
-        if level is None or len(axes) < 2 or not all(isinstance(axis, dict) for axis in axes):
+        if not all(isinstance(axis, dict) for axis in axes):
             continue
         scale_yx = np.ones(2)
         scaled = False
@@ -135,3 +159,14 @@ def _level_size(group: Array[Any] | Group, name: str) -> tuple[float, float] | N
         if scaled:
             return size_yx_um(scale_yx[0], axes[-2].get("unit"), scale_yx[1], axes[-1].get("unit"))
     return None
+
+
+def _require_rows_and_columns_last(axes: list[Any], path: Path) -> None:
+    """A page is what the last two axes span: under other names it would be transposed, or no image at all."""
+    names = [str(axis.get("name") if isinstance(axis, dict) else axis) for axis in axes]
+    if [name.lower() for name in names[-2:]] != ["y", "x"]:
+        raise NotTwoDimensionalError(
+            "OME-Zarr axes that end with y, x",
+            f"axes {', '.join(names)} in {str(path)!r}",
+            "transpose the array and write it again, with y and x as its last axes",
+        )
