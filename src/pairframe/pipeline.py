@@ -6,18 +6,18 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairframe.engines import SolveOptions, Start, Status
+from pairframe.engines.processes import worker_pool
+from pairframe.engines.threads import at_most
 from pairframe.errors import (
     ConfigError,
     PairframeError,
@@ -43,13 +43,13 @@ from pairframe.problem import TransportConfig, state_problem
 from pairframe.results import TransportResult
 from pairframe.results.build import Context, build_empty_result, build_result, plan_terms
 from pairframe.results.carry import carried_potentials
+from pairframe.results.parcel import Parcel, pack
 
 Float = NDArray[np.float64]
 MaskLike = Mask | ArrayLike | os.PathLike[str]
 Pair = tuple[MaskLike, MaskLike]
 
 _SAME_SIZE = 1e-3  # relative difference up to which two pixel sizes are one
-_THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def compare(
@@ -270,7 +270,7 @@ def compare_many(
     pairs : iterable of (mask_a, mask_b)
         As for `compare`. A mask that is in several neighbouring pairs is solved against itself once.
     jobs : int, optional
-        Worker processes, each with one thread; None means one per core, 1 stays in this process. Workers import the
+        Processes, this one included, each with one thread; None means one per core, 1 starts none. The others import the
         main module: a script needs ``if __name__ == "__main__":`` around its calls.
     on_result : callable (index, result), optional
         Called in order, as soon as a result and all before it are there.
@@ -295,17 +295,44 @@ def iter_results(
         for index, pair in enumerate(pairs):
             yield _compare_numbered(index, pair, config)
         return
-    # Neighbours share masks, so they stay together; small enough pieces keep all workers busy to the end.
-    size = 4 if listed is None else max(1, min(4, listed // (4 * jobs)))
+    # Neighbours share masks, so they stay together; small enough pieces keep all cores busy to the end.
+    size = 2 if listed is None else max(1, min(4, listed // (8 * jobs)))
     numbered = enumerate(pairs)
-    waiting: deque[Future[list[TransportResult]]] = deque()
-    with _worker_pool(jobs if listed is None else min(jobs, listed)) as pool:
-        while True:
-            while len(waiting) < 2 * jobs and (chunk := list(islice(numbered, size))):
-                waiting.append(pool.submit(_compare_chunk, chunk, config))
-            if not waiting:
-                return
-            yield from _outcome(waiting.popleft())
+    waiting: deque[Future[Parcel | list[TransportResult]]] = deque()
+    try:
+        with worker_pool((jobs if listed is None else min(jobs, listed)) - 1) as pool:
+            while True:
+                while sum(not piece.done() for piece in waiting) < 2 * (jobs - 1):
+                    chunk = list(islice(numbered, size))
+                    if not chunk:
+                        break
+                    waiting.append(pool.submit(_compare_there, chunk, config))
+                if not waiting:
+                    return
+                # This process is a worker too: it computes while the others start, and its results need no trip.
+                if not waiting[0].done() and (chunk := list(islice(numbered, 1))):
+                    waiting.append(_compare_here(chunk, config))
+                    continue
+                yield from _outcome(waiting.popleft())
+    finally:
+        for piece in waiting:  # after an error, or when nobody wants the rest: no parcel stays unopened
+            if not piece.cancelled() and piece.exception() is None:
+                _outcome(piece)
+
+
+def _compare_there(chunk: list[tuple[int, Pair]], config: TransportConfig) -> Parcel:
+    return pack(_compare_chunk(chunk, config))
+
+
+def _compare_here(chunk: list[tuple[int, Pair]], config: TransportConfig) -> Future[Parcel | list[TransportResult]]:
+    """What a worker would do, done in this process with one thread; an error waits for its turn like a result."""
+    outcome: Future[Parcel | list[TransportResult]] = Future()
+    try:
+        with at_most(1):
+            outcome.set_result(_compare_chunk(chunk, config))
+    except PairframeError as error:
+        outcome.set_exception(error)
+    return outcome
 
 
 def _compare_numbered(index: int, pair: Pair, config: TransportConfig) -> TransportResult:
@@ -326,9 +353,10 @@ def _compare_chunk(chunk: list[tuple[int, Pair]], config: TransportConfig) -> li
     return [_compare_numbered(index, pair, config) for index, pair in chunk]
 
 
-def _outcome(future: Future[list[TransportResult]]) -> list[TransportResult]:
+def _outcome(future: Future[Parcel | list[TransportResult]]) -> list[TransportResult]:
     try:
-        return future.result()
+        found = future.result()
+        return found.open() if isinstance(found, Parcel) else found
     except BrokenProcessPool as error:
         raise WorkerDiedError(
             "the worker processes to live until their work is done",
@@ -336,37 +364,6 @@ def _outcome(future: Future[list[TransportResult]]) -> list[TransportResult]:
             'put the calls of a script under if __name__ == "__main__":, or use fewer jobs if memory ran out; '
             "jobs=1 needs no processes",
         ) from error
-
-
-class _OneThreadProcess(SpawnProcess):
-    """A fresh process (no fork: threads and locks do not survive one) whose libraries start one thread each.
-
-    They read how many from the environment as they are loaded, which is before any code of ours runs there.
-    """
-
-    def start(self) -> None:
-        before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-        try:
-            super().start()
-        finally:
-            for name, value in before.items():
-                del os.environ[name]
-                if value is not None:
-                    os.environ[name] = value
-
-
-class _OneThreadContext(SpawnContext):
-    Process = _OneThreadProcess
-
-
-@contextmanager
-def _worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(jobs, mp_context=_OneThreadContext())
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 # --- checks ----------------------------------------------------------------------------------

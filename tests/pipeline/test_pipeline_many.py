@@ -78,7 +78,7 @@ def test_results_come_one_by_one_from_an_iterator() -> None:
 
 
 def test_workers_have_one_thread_and_their_errors_come_home() -> None:
-    with pipeline._worker_pool(2) as pool:
+    with pipeline.worker_pool(2) as pool:
         busy = [pool.submit(one_thread_each, 1.0) for _ in range(2)]
         found = [future.result() for future in busy]
         assert len({pid for pid, _ in found}) == 2  # both, however late they started

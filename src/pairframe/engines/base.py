@@ -142,6 +142,7 @@ class Engine(ABC):
     """One way to solve a `TransportProblem`. An instance may keep what can be reused between problems."""
 
     name: ClassVar[str]
+    side_by_side: ClassVar[bool] = False  # whether several `run` may go on at once in threads, and gain by it
 
     @abstractmethod
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Literal
@@ -16,7 +17,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.engines import Solution, SolveOptions, Start, solve
+from pairframe.engines import Solution, SolveOptions, Start, get_engine, solve
+from pairframe.engines.threads import n_threads
 from pairframe.frame import tight_box
 from pairframe.maps.accounting import feasible_part
 from pairframe.maps.plan import PlanOperator
@@ -153,11 +155,23 @@ def solve_pair(
     init : (potential_a, potential_b), optional
         To start the pair from.
     """
-    self_a = self_transport(problem, "a", masses_work[0], backend, options)
     if is_self_problem(problem):
-        return SolvedPair(self_a.solution_of(problem), self_a, self_a)
-    solution = solve(problem, backend, options, init)
-    return SolvedPair(solution, self_a, self_transport(problem, "b", masses_work[1], backend, options))
+        own = self_transport(problem, "a", masses_work[0], backend, options)
+        return SolvedPair(own.solution_of(problem), own, own)
+
+    def both_selves() -> tuple[SelfTransport, SelfTransport]:
+        return (
+            self_transport(problem, "a", masses_work[0], backend, options),
+            self_transport(problem, "b", masses_work[1], backend, options),
+        )
+
+    if n_threads() == 1 or not get_engine(backend).side_by_side:
+        return SolvedPair(solve(problem, backend, options, init), *both_selves())
+    # The self-problems take about as long as the pair: a second core does them meanwhile.
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairframe-selves") as beside:
+        selves = beside.submit(both_selves)
+        solution = solve(problem, backend, options, init)
+        return SolvedPair(solution, *selves.result())
 
 
 def clear_self_cache() -> None:

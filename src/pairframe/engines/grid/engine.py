@@ -37,6 +37,7 @@ class GridEngine(Engine):
     """The default engine; see `pairframe.engines.grid`."""
 
     name: ClassVar[str] = "grid"
+    side_by_side: ClassVar[bool] = True
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
         """Squared Euclidean cost, any penalty, reference, epsilon and size, on the CPU."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines.grid.passes import pass_rows
-from pairframe.engines.grid.threads import in_portions
+from pairframe.engines.threads import in_portions
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -20,7 +20,7 @@ _DEPTH = {"float64": 550.0, "float32": 60.0}  # how far below its maximum a tile
 
 
 class SupportKernel:
-    """Sums over `support_in` seen from `support_out`, both (H, W) bool on one grid.
+    """Sums over `support_in` seen from `support_out`, both (H, W) bool on one grid. Not for two threads at once.
 
     Vectors are over the support's pixels in row-major order: (n_in,) in, (n_out,) out.
 
@@ -56,6 +56,7 @@ class SupportKernel:
         self._table = _toeplitz(epsilon, self._centre, dtype)
         self._depth = _DEPTH[dtype]
         self._log_in = np.full(self._shape_in, -np.inf)
+        self._buffers: dict[int, _Buffers] = {}
 
     def log_sum(self, log_weight: Float) -> Float:
         """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where nothing is seen."""
@@ -67,22 +68,24 @@ class SupportKernel:
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)
-        (rows, n_fast), (cols, n_slow) = self._shape_in, self._shape_out
+        if n_channels not in self._buffers:
+            self._buffers[n_channels] = _Buffers(self._shape_in, self._shape_out, n_channels)
+        buffers = self._buffers[n_channels]
         self._log_in.ravel()[self._index_in] = log_weight
-        phi = np.zeros((rows, n_channels, n_fast))
         if n_channels:
-            by_channel = phi.transpose(1, 0, 2)  # a view: rows and columns of one channel
-            slow, fast = np.divmod(self._index_in, n_fast)
+            slow, fast = np.divmod(self._index_in, self._shape_in[1])
             for k, channel in enumerate(channels):
-                by_channel[k][slow, fast] = channel
-        middle = np.empty((cols, rows))  # already turned for the second pass
-        middle_phi = np.zeros((cols, n_channels, rows))
-        self._pass(self._log_in, phi, self._offset_fast, self._spans_first, middle, middle_phi, True)
-        result = np.empty((cols, n_slow))
-        result_phi = np.empty((cols, n_channels, n_slow))
-        self._pass(middle, middle_phi, self._offset_slow, self._spans_second, result, result_phi, False)
-        flat_means = np.ascontiguousarray(result_phi.transpose(1, 0, 2)).reshape(n_channels, cols * n_slow)
-        return result.ravel()[self._index_out], flat_means[:, self._index_out]
+                buffers.phi[slow, k, fast] = channel
+        spans, offset = self._spans_first, self._offset_fast
+        self._pass(self._log_in, buffers.phi, offset, spans, buffers.middle, buffers.middle_phi, True)
+        spans, offset = self._spans_second, self._offset_slow
+        self._pass(buffers.middle, buffers.middle_phi, offset, spans, buffers.result, buffers.result_phi, False)
+        log_sum = buffers.result.ravel()[self._index_out]
+        if not n_channels:
+            return log_sum, np.empty((0, self.n_out))
+        fast_out, slow_out = np.divmod(self._index_out, self._shape_out[1])
+        means = np.stack([buffers.result_phi[fast_out, k, slow_out] for k in range(n_channels)])
+        return log_sum, means
 
     def _pass(
         self, h: Float, phi: Float, offset: int, spans: NDArray[np.int64], out: Float, means: Float, turned: bool
@@ -104,6 +107,21 @@ class SupportKernel:
         )
         wanted = int((spans[:, 1] - spans[:, 0]).sum())
         in_portions(lambda first, step: pass_rows(*arguments, turned, first, step), wanted)
+
+
+class _Buffers:
+    """Room for the passes with c channels, kept between calls: fresh memory for every softmin costs as much as its sums.
+
+    `middle` and `middle_phi` hold the first pass, already turned for the second.
+    """
+
+    def __init__(self, shape_in: tuple[int, int], shape_out: tuple[int, int], n_channels: int) -> None:
+        (rows, n_fast), (cols, n_slow) = shape_in, shape_out
+        self.phi = np.zeros((rows, n_channels, n_fast))
+        self.middle = np.empty((cols, rows))
+        self.middle_phi = np.zeros((cols, n_channels, rows))
+        self.result = np.empty((cols, n_slow))
+        self.result_phi = np.empty((cols, n_channels, n_slow))
 
 
 def _extent(index: NDArray[np.intp]) -> int:

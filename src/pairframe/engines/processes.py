@@ -1,0 +1,48 @@
+"""Worker processes that do not get in each other's way: one thread each, and memory that stays theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.context import SpawnContext, SpawnProcess
+
+_WORKER_ENVIRONMENT = {
+    **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    # glibc keeps freed memory instead of handing each image-sized array back to the kernel and asking for it again.
+    "MALLOC_MMAP_THRESHOLD_": str(2**28),
+    "MALLOC_TRIM_THRESHOLD_": str(2**29),
+}
+
+
+class _OneThreadProcess(SpawnProcess):
+    """A fresh process (no fork: threads and locks do not survive one) whose libraries start one thread each.
+
+    They read how many from the environment as they are loaded, which is before any code of ours runs there.
+    """
+
+    def start(self) -> None:
+        before = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
+        os.environ.update(_WORKER_ENVIRONMENT)
+        try:
+            super().start()
+        finally:
+            for name, value in before.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
+
+
+class _OneThreadContext(SpawnContext):
+    Process = _OneThreadProcess
+
+
+@contextmanager
+def worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of so many processes; left by an error or early, it drops what has not begun."""
+    pool = ProcessPoolExecutor(jobs, mp_context=_OneThreadContext())
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
