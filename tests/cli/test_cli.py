@@ -15,11 +15,14 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_writes_its_picture_and_says_where(tmp_path: Path) -> None:
+def test_the_demo_compares_and_says_where_its_pictures_are(tmp_path: Path) -> None:
     done = run("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "picture: pairframe-demo/pair_frame.png"
-    assert (tmp_path / "pairframe-demo/pair_frame.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stdout.count("solve      converged by grid") == 2
+    pictures = [line.removeprefix("picture: ") for line in done.stdout.splitlines() if line.startswith("picture: ")]
+    assert pictures == [f"pairframe-demo/{name}.png" for name in ("pair_frame", "tiny_and_huge", "growing_embryo")]
+    for picture in pictures:
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_unusable_folder_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:

@@ -26,5 +26,5 @@ def test_the_wheel_installs_and_runs_the_demo(tmp_path: Path) -> None:
     done = subprocess.run(
         [python.parent / "pairframe", "demo"], check=True, cwd=tmp_path, capture_output=True, text=True
     )
-    assert "picture: pairframe-demo/pair_frame.png" in done.stdout
+    assert "picture: pairframe-demo/growing_embryo.png" in done.stdout
     assert (tmp_path / "pairframe-demo/pair_frame.png").stat().st_size > 10_000

@@ -35,7 +35,7 @@ def options(
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to; made when missing.")] = Path("pairframe-demo"),
 ) -> None:
-    """Frame a tiny and a huge synthetic embryo and draw the result."""
+    """Compare synthetic embryos, tiny against huge and two frames of growth, and draw what was found."""
     from pairframe.cli.demo import run_demo
 
     run_demo(out)

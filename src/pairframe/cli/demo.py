@@ -5,41 +5,63 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from pairframe.errors import OutputError
 from pairframe.frame import GridTransform
-from pairframe.testing import tiny_and_huge_embryo
+from pairframe.pipeline import compare
+from pairframe.problem import TransportConfig
+from pairframe.testing import growing_embryo, tiny_and_huge_embryo
 
-BUCKETS = [(64, 96), (64, 160), (96, 192)]
-
-
-def run_demo(out: Path) -> Path:
-    """Frame the tiny/huge pair, draw it, and say where the picture is."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pairframe.report.figures import frame_overview
+BUCKETS = [(64, 96), (64, 160), (96, 192)]
+PX_SIZE_UM = 10.0
+
+
+def run_demo(out: Path) -> None:
+    """Frame and compare synthetic embryos, draw what was found, and say where the pictures are."""
+    from pairframe.report.figures import frame_overview, result_overview
 
     with _unwritable_is_our_error(out):
         out.mkdir(parents=True, exist_ok=True)
-    tiny, huge = tiny_and_huge_embryo()
-    transform = GridTransform.from_pair(tiny, huge, s=4, crop_policy="bucketed", bucket_shapes=BUCKETS, px_size_um=10.0)
-    typer.echo(f"source {tiny.sum()} px, target {huge.sum()} px")
-    typer.echo(repr(transform))
-    for name, mask in (("source", tiny), ("target", huge)):
-        work = transform.to_work(mask, debug=True)
-        lifted = transform.rasterize_to_canon(work, debug=True)
-        typer.echo(f"{name}: {mask.sum()} on the canvas, {work.sum():g} on the work grid, {lifted.sum():g} lifted back")
 
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    tiny, huge = tiny_and_huge_embryo()
+    frame = GridTransform.from_pair(
+        tiny, huge, s=4, crop_policy="bucketed", bucket_shapes=BUCKETS, px_size_um=PX_SIZE_UM
+    )
+    typer.echo(repr(frame))
+    figure = _new_figure(11, 4.6)
+    frame_overview(frame, tiny, huge, figure.add_subplot())
+    pictures = [_save(figure, out / "pair_frame.png")]
+
+    early, late = growing_embryo(6)[1:4:2]
+    config = TransportConfig(px_size_um=PX_SIZE_UM, debug=True)
+    for name, source, target in (("tiny_and_huge", tiny, huge), ("growing_embryo", early, late)):
+        result = compare(source, target, config)
+        typer.echo(f"\n{name.replace('_', ' ')}\n{result.summary()}")
+        pictures.append(_save(result_overview(result, _new_figure(13, 6.5)), out / f"{name}.png"))
+    typer.echo("")
+    for picture in pictures:
+        typer.echo(f"picture: {picture}")
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    """A figure of that size in inches that needs no screen."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    frame_overview(transform, tiny, huge, figure.add_subplot())
-    picture = out / "pair_frame.png"
+    return figure
+
+
+def _save(figure: Figure, picture: Path) -> Path:
     with _unwritable_is_our_error(picture):
-        figure.savefig(picture, dpi=120)
-    typer.echo(f"picture: {picture}")
+        figure.savefig(picture, dpi=100)
     return picture
 
 

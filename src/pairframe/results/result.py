@@ -202,8 +202,8 @@ class TransportResult(_FrozenArrays):
             f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} um^2",
             f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} um^2",
             f"moved      {self.total_mass_moved:.6g} mass, on average by {self.mean_displacement_um:.4g} um",
-            f"destroyed  {self.total_mass_destroyed:.6g} mass, {destroyed} of the source (noise floor {self.noise_floor:.2%})",
-            f"created    {self.total_mass_created:.6g} mass, {created} of the target (noise floor {self.noise_floor_target:.2%})",
+            f"destroyed  {self.total_mass_destroyed:.6g} mass, {destroyed} of the source (noise floor {100 * self.noise_floor:.2g}%)",
+            f"created    {self.total_mass_created:.6g} mass, {created} of the target (noise floor {100 * self.noise_floor_target:.2g}%)",
             f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} mass {unit}",
             f"objective  {self.objective:.6g} mass {unit}, certified to a relative gap of {self.relative_gap:.1e}",
             f"scales     blur {self.blur_um:.4g} um, reach {self.reach_um:.4g} um, "

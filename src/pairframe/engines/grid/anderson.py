@@ -42,7 +42,7 @@ class Anderson:
             np.subtract(r, self._last[1], out=self._dr[slot])
             self._count += 1
             known = min(self._count, depth)
-            products = self._dr[:known] @ (self._weight * self._dr[slot])
+            products = _products(self._dr[:known], self._weight * self._dr[slot])
             self._gram[slot, :known] = products
             self._gram[:known, slot] = products
         self._last = (x, r)
@@ -50,10 +50,18 @@ class Anderson:
         if known == 0:
             return x + r
         gram = self._gram[:known, :known]
-        target = self._dr[:known] @ (self._weight * r)
+        target = _products(self._dr[:known], self._weight * r)
         ridge = _RIDGE * np.trace(gram)
         if not ridge > 0:
             return x + r
         share = np.linalg.solve(gram + ridge * np.eye(known), target)
-        mixed: Float = x + r - share @ self._dx[:known] - share @ self._dr[:known]
+        mixed = x + r
+        for k in range(known):
+            mixed -= share[k] * self._dx[k]
+            mixed -= share[k] * self._dr[k]
         return mixed
+
+
+def _products(rows: Float, vector: Float) -> Float:
+    """``rows @ vector`` without BLAS, whose threads would spin beside ours for a job this small."""
+    return np.asarray(np.einsum("kn,n->k", rows, vector))

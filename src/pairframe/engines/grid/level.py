@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ class Point:
     update_b: Float  # (n_b,), the g that would make b's marginal exact
     marginal_b: Float
     dual: float
+    asked_a: Float  # the marginal that a's potential asks for
+    residual_b: float = np.inf
     update_a: Float | None = None  # these three are filled by the second half of a round
     marginal_a: Float | None = None
     residual: float = np.inf
@@ -63,6 +66,7 @@ class Level:
         self._sum_at_b = SupportKernel(on_a, on_b, problem.epsilon, dtype)
         self._sum_at_a = SupportKernel(on_b, on_a, problem.epsilon, dtype)
         self._pins = any(side.kind in ("tv", "partial") for side in (problem.penalty_a, problem.penalty_b))
+        self._both_kl = problem.penalty_a.kind == problem.penalty_b.kind == "kl"
         self.n_sums = 0
 
     def update_b(self, f: Float) -> Float:
@@ -101,6 +105,8 @@ class Level:
         problem, eps = self.problem, self.epsilon
         s = self.update_b(f)
         g = problem.penalty_b.update(s, eps, shift=-shift)
+        if self._both_kl:
+            return self._answer_kl(f, g, shift, s)
         q = self.mass_b * np.exp(np.minimum((g - s) / eps, 700.0))
         t = best_translation(problem.penalty_a, f + shift, self.mass_a, problem.penalty_b, g - shift, self.mass_b)
         # A small one would only push pinned potentials off their bounds.
@@ -110,16 +116,41 @@ class Level:
             + problem.penalty_b.dual_value(g - shift, self.mass_b)
             - eps * (float(q.sum()) - problem.total_reference)
         )
-        return Point(f, g, shift, s, q, dual)
+        point = Point(f, g, shift, s, q, dual, problem.penalty_a.optimal_marginal(f + shift, self.mass_a))
+        point.residual_b = problem.penalty_b.residual(q, point.potential_b, self.mass_b) / problem.total_b
+        return point
+
+    def _answer_kl(self, f: Float, g: Float, shift: float, s: Float) -> Point:
+        """The same for ``kl`` on both sides, where two exponentials give marginals, translation and dual at once."""
+        problem = self.problem
+        lam_a, lam_b = problem.penalty_a.strength, problem.penalty_b.strength
+        with np.errstate(over="ignore"):
+            asked_a = self.mass_a * np.exp((f + shift) / -lam_a)
+            q = self.mass_b * np.exp((g - shift) / -lam_b)  # g answers f, so b has what g asks for
+        total_a, total_b = float(asked_a.sum()), float(q.sum())
+        if not (0.0 < total_a < math.inf and 0.0 < total_b < math.inf):
+            return Point(f, g, shift, s, q, -math.inf, asked_a)
+        t = lam_a * (lam_b / (lam_a + lam_b)) * math.log(total_a / total_b)
+        factor_a, factor_b = math.exp(-t / lam_a), math.exp(t / lam_b)
+        dual = (
+            lam_a * (problem.total_a - factor_a * total_a)
+            + lam_b * (problem.total_b - factor_b * total_b)
+            - self.epsilon * (total_b - problem.total_reference)
+        )
+        point = Point(f, g, shift + t, s, q, dual, factor_a * asked_a)
+        point.residual_b = abs(factor_b - 1.0) * total_b / problem.total_b
+        return point
 
     def complete(self, point: Point) -> Float:
         """Second half: the marginal on a and the residual; returns the plain next f."""
-        problem = self.problem
+        penalty = self.problem.penalty_a
         s = self.update_a(point.g)
         with np.errstate(over="ignore"):
             p = self.mass_a * np.exp((point.f - s) / self.epsilon)
         point.update_a, point.marginal_a = s, p
-        error_a = problem.penalty_a.residual(p, point.potential_a, self.mass_a) / problem.total_a
-        error_b = problem.penalty_b.residual(point.marginal_b, point.potential_b, self.mass_b) / problem.total_b
-        point.residual = max(error_a, error_b)
-        return problem.penalty_a.update(s, self.epsilon, shift=point.shift)
+        if penalty.kind in ("kl", "balanced"):
+            off = float(np.abs(p - point.asked_a).sum())
+        else:
+            off = penalty.residual(p, point.potential_a, self.mass_a)
+        point.residual = max(off / self.problem.total_a, point.residual_b)
+        return penalty.update(s, self.epsilon, shift=point.shift)

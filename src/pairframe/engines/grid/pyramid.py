@@ -11,7 +11,7 @@ from pairframe.frame.pool import sum_pool
 from pairframe.problem import Penalty, TransportProblem
 
 Float = NDArray[np.float64]
-COARSEST_PX = 12  # the longer side of the coarsest grid is at least this
+COARSEST_PX = 24  # the longer side of the coarsest grid is at least this
 BLUR_PX = 1.5  # a level blurs by at least this many of its own pixels: less would not see its neighbours
 
 

@@ -107,7 +107,7 @@ class _Trust:
         self._pinned = slope_a == 0
         return SmoothCorrection(
             problem.support_a,
-            problem.penalty_a.optimal_marginal(point.potential_a, level.mass_a),
+            point.asked_a,
             level.epsilon,
             np.maximum(stiffness, self._floor),
             np.maximum(level.spread_at_a(point.f, point.g), 1e-3 * level.epsilon),

@@ -34,7 +34,7 @@ def run_symmetric(level: Level, f: Float, watch: Watch) -> Point:
             f, plain = plain, None
             memory.clear()
             continue
-        point = Point(f, f, 0.0, s, p, np.nan, update_a=s, marginal_a=p, residual=error)
+        point = Point(f, f, 0.0, s, p, np.nan, level.mass_a, error, update_a=s, marginal_a=p, residual=error)
         last = watch.end(point, sums_of_a_round=1)
         if last is not None:
             return last
