@@ -295,22 +295,25 @@ def iter_results(
         for index, pair in enumerate(pairs):
             yield _compare_numbered(index, pair, config)
         return
-    # Neighbours share masks, so they stay together; small enough pieces keep all cores busy to the end.
-    size = 2 if listed is None else max(1, min(4, listed // (8 * jobs)))
+    # Neighbours share masks, so they stay together; towards the end the pieces get smaller, and no core waits long.
     numbered = enumerate(pairs)
+    begun = 0
     waiting: deque[Future[Parcel | list[TransportResult]]] = deque()
     try:
         with worker_pool((jobs if listed is None else min(jobs, listed)) - 1) as pool:
             while True:
                 while sum(not piece.done() for piece in waiting) < 2 * (jobs - 1):
-                    chunk = list(islice(numbered, size))
+                    left = 8 * jobs if listed is None else listed - begun
+                    chunk = list(islice(numbered, max(1, min(4, left // (4 * jobs)))))
                     if not chunk:
                         break
+                    begun += len(chunk)
                     waiting.append(pool.submit(_compare_there, chunk, config))
                 if not waiting:
                     return
                 # This process is a worker too: it computes while the others start, and its results need no trip.
                 if not waiting[0].done() and (chunk := list(islice(numbered, 1))):
+                    begun += 1
                     waiting.append(_compare_here(chunk, config))
                     continue
                 yield from _outcome(waiting.popleft())

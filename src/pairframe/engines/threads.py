@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_SMALL = 30_000  # outputs below which handing rows to a thread costs more than it saves
+_SMALL = 100_000  # outputs below which handing rows to a thread costs more than it saves
 _limit: ContextVar[int | None] = ContextVar("threads_limit", default=None)
 _pool: ThreadPoolExecutor | None = None
 

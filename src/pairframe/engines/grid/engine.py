@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from pairframe.engines.base import (
     Engine,
@@ -192,6 +191,8 @@ class _Run:
 
 def _fill(potential: Float, support: NDArray[np.bool_]) -> Float:
     """A start on the support, (n,): each unknown pixel takes the nearest known value; zeros when nothing is known."""
+    from scipy import ndimage  # a quarter of a second to import, and only warm starts need it
+
     known = np.isfinite(potential)
     if not known.any():
         return np.zeros(int(support.sum()))
