@@ -193,7 +193,7 @@ class Contestant:
 
     def __init__(self, job: str, **env: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--serve", job],
+            [sys.executable, __file__, "--serve", job],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
