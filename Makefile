@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --require-virtualenv --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint bench clean setup setup-all
+.PHONY: demo test test-slow lint bench clean setup setup-all setup-bench
 .DEFAULT_GOAL := demo
 
 demo: setup                 ## install the core and run the main job on embedded defaults
@@ -21,7 +21,7 @@ lint: setup-all
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup-all            ## every benchmark; each prints a table and writes benchmarks/out/*.json
+bench: setup-bench          ## every benchmark; each prints a table and writes benchmarks/out/*.json
 	for script in $(filter-out benchmarks/harness.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
 
 clean:
@@ -30,6 +30,7 @@ clean:
 
 setup: $(VENV)/.core
 setup-all: $(VENV)/.all
+setup-bench: $(VENV)/.bench
 
 # A stamp, written last: an interrupted or pip-less .venv has a bin/python too, and is completed here.
 $(VENV)/.made:
@@ -49,3 +50,8 @@ $(VENV)/.all: pyproject.toml constraints.txt $(VENV)/.made
 	@echo "installing pairframe with all extras into $(VENV) ..."
 	$(PIP) -e '.[all,dev]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: $(VENV)/.all
+	@echo "installing the peers that the benchmarks run against into $(VENV) ..."
+	$(PIP) -e '.[all,dev,bench]'
+	@touch $@
