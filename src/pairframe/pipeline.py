@@ -25,6 +25,7 @@ from pairframe.errors import (
     PixelSizeError,
     RaiseOnError,
     SolveFailedError,
+    UnsupportedProblemError,
     WorkerDiedError,
 )
 from pairframe.frame import GridTransform, golden
@@ -215,6 +216,12 @@ def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
 
 def _state_and_solve(context: Context, start: Start | None) -> tuple[SolvedPair, float]:
     config, masses = context.config, (context.mass_work_a, context.mass_work_b)
+    if config.max_support_points is not None:
+        raise UnsupportedProblemError(
+            "no max_support_points with an engine that uses every pixel",
+            f"max_support_points={config.max_support_points} with backend {config.backend!r}",
+            "leave it out, or raise downsample_factor for a coarser problem",
+        )
     problem, mass_scale = state_problem(*masses, config, context.transform)
     options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
     return solve_pair(problem, masses, config.backend, options, start), mass_scale
@@ -347,7 +354,7 @@ def _compare_numbered(index: int, pair: Pair, config: TransportConfig) -> Transp
         ) from None
     try:
         return compare(mask_a, mask_b, config)
-    except PairframeError as error:
+    except Exception as error:  # whatever it is, it is told which pair it came from
         error.add_note(f"in pair number {index}")
         raise
 

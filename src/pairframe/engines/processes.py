@@ -8,7 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 
+QUIET = "PAIRFRAME_WORKER"  # set in worker processes: they have nothing to tell a person
 _WORKER_ENVIRONMENT = {
+    QUIET: "1",
     **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     # glibc keeps freed memory instead of handing each image-sized array back to the kernel and asking for it again.
     "MALLOC_MMAP_THRESHOLD_": str(2**28),

@@ -150,18 +150,19 @@ def _first_then_second(first: _Side, second: _Side) -> tuple[_Taken, _Taken]:
     Row scales do not change the means over a row, nor column scales those over a column; so each side's means can be
     read where its own sums are.
     """
-    weight = first.log_weight + np.minimum(first.log_mass - first.log_marginal, 0.0)
-    from_second = second.kernel.moments(weight)
-    log_q = second.log_weight + from_second.log_sum
-    from_first = first.kernel.moments(second.log_weight + np.minimum(second.log_mass - log_q, 0.0))
-    log_p = weight + from_first.log_sum
+    with np.errstate(invalid="ignore"):  # exponents beyond float64 (an epsilon of 1e-300) are seen to in `_taken`
+        weight = first.log_weight + np.minimum(first.log_mass - first.log_marginal, 0.0)
+        from_second = second.kernel.moments(weight)
+        log_q = second.log_weight + from_second.log_sum
+        from_first = first.kernel.moments(second.log_weight + np.minimum(second.log_mass - log_q, 0.0))
+        log_p = weight + from_first.log_sum
     return _taken(first, log_p, from_first), _taken(second, log_q, from_second)
 
 
 def _taken(side: _Side, log_sum: Float, moments: Moments) -> _Taken:
     # Sums that rounding, or exponents beyond its reach, put above the mass are held to it.
-    share = np.exp(np.minimum(log_sum - side.log_mass, 0.0))
-    return _Taken(share, moments.shift_yx, moments.cost)
+    share = np.nan_to_num(np.exp(np.minimum(log_sum - side.log_mass, 0.0)), nan=0.0)
+    return _Taken(share, np.nan_to_num(moments.shift_yx), np.nan_to_num(moments.cost))
 
 
 def _one_total(left: Float, arrived: Float) -> tuple[float, Float, Float]:

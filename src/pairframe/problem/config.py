@@ -171,7 +171,7 @@ class TransportConfig:
         value = getattr(self, name)
         try:
             number = math.nan if isinstance(value, bool | str) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not (math.isfinite(number) and number > 0):
             raise ConfigValueError(

@@ -201,7 +201,8 @@ class TransportResult(_FrozenArrays):
         lines = [
             f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} um^2",
             f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} um^2",
-            f"moved      {self.total_mass_moved:.6g} mass, on average by {self.mean_displacement_um:.4g} um",
+            f"moved      {self.total_mass_moved:.6g} mass"
+            + (f", on average by {self.mean_displacement_um:.4g} um" if self.total_mass_moved > 0 else ""),
             f"destroyed  {self.total_mass_destroyed:.6g} mass, {destroyed} of the source (noise floor {100 * self.noise_floor:.2g}%)",
             f"created    {self.total_mass_created:.6g} mass, {created} of the target (noise floor {100 * self.noise_floor_target:.2g}%)",
             f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} mass {unit}",

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from threading import Timer
+from threading import Lock, Timer
 
 import numpy as np
 
 from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.processes import QUIET
 
 _SECONDS_BEFORE_SAYING = 2.0
 _ready: set[str] = set()
+_one_at_a_time = Lock()
 
 
 def make_ready(dtype: str) -> None:
     """Load the compiled passes, or compile them; only a compilation lasts long enough to be announced."""
-    if dtype in _ready:
-        return
+    with _one_at_a_time:
+        if dtype not in _ready:
+            _make_ready(dtype)
+            _ready.add(dtype)
+
+
+def _make_ready(dtype: str) -> None:
     notice = Timer(
         _SECONDS_BEFORE_SAYING,
         lambda: print("pairframe: compiling the grid engine, once on this machine ...", file=sys.stderr, flush=True),
     )
     notice.daemon = True
-    notice.start()
+    if QUIET not in os.environ:
+        notice.start()
     try:
         everywhere = np.ones((2, 2), dtype=bool)
         SupportKernel(everywhere, everywhere, 1.0, dtype).log_sum(np.zeros(4))
     finally:
         notice.cancel()
-    _ready.add(dtype)

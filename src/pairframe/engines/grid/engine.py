@@ -80,14 +80,25 @@ class _Run:
         self._certificate: Certificate | None = None
 
     def solve(self) -> _Run:
+        # What leaves float64 is found out at the end, and is a status.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._solve()
+
+    def _solve(self) -> _Run:
         self._level = level = Level(self._problem, self._options.dtype)
         start = self._start(level)
         run = run_symmetric if is_symmetric(self._problem) else run_rounds
         budget = max(1, self._options.max_iterations - level.n_sums)
         self._point = run(level, start, Watch(level, self._is_done, budget, self._note))
-        if self._certificate is None or not self._certificate.meets(self._options.tol):
+        if not self._is_sound():
+            self._certificate = Certificate(math.inf, -math.inf, math.inf, math.inf, math.inf)
+        elif self._certificate is None or not self._certificate.meets(self._options.tol):
             self._certificate = self._certify(self._point)
         return self
+
+    def _is_sound(self) -> bool:
+        """Whether the potentials are numbers: at an epsilon beyond all digits they are not."""
+        return bool(np.isfinite(self._point.potential_a).all() and np.isfinite(self._point.potential_b).all())
 
     # --- where to start ----------------------------------------------------------------------
 
@@ -153,8 +164,8 @@ class _Run:
         for values, support, outside in (
             (point.potential_a, problem.support_a, np.nan),
             (point.potential_b, problem.support_b, np.nan),
-            (point.marginal_a, problem.support_a, 0.0),
-            (point.marginal_b, problem.support_b, 0.0),
+            (np.nan_to_num(point.marginal_a), problem.support_a, 0.0),
+            (np.nan_to_num(point.marginal_b), problem.support_b, 0.0),
         ):
             array = np.full(problem.shape_hw, outside)
             array[support] = values
@@ -167,11 +178,10 @@ class _Run:
             f, g, p, q = g, f, q, p
         found = self._certificate
         assert found is not None
-        sound = all(np.isfinite(x[on]).all() for x, on in ((f, problem.support_a), (g, problem.support_b)))
         if found.meets(self._options.tol):
             status = Status.converged
         else:
-            status = Status.max_iterations if sound and math.isfinite(found.marginal_error) else Status.impossible
+            status = Status.max_iterations if math.isfinite(found.marginal_error) else Status.impossible
         upper = found.primal_upper
         trace = tuple(TraceRecord(work, max(0.0, upper - dual), error) for work, dual, error in self._history)
         return Solution(

@@ -105,8 +105,9 @@ class Level:
         problem, eps = self.problem, self.epsilon
         s = self.update_b(f)
         g = problem.penalty_b.update(s, eps, shift=-shift)
-        if self._both_kl:
-            return self._answer_kl(f, g, shift, s)
+        point = self._answer_kl(f, g, shift, s) if self._both_kl else None
+        if point is not None:
+            return point
         q = self.mass_b * np.exp(np.minimum((g - s) / eps, 700.0))
         t = best_translation(problem.penalty_a, f + shift, self.mass_a, problem.penalty_b, g - shift, self.mass_b)
         # A small one would only push pinned potentials off their bounds.
@@ -117,11 +118,15 @@ class Level:
             - eps * (float(q.sum()) - problem.total_reference)
         )
         point = Point(f, g, shift, s, q, dual, problem.penalty_a.optimal_marginal(f + shift, self.mass_a))
-        point.residual_b = problem.penalty_b.residual(q, point.potential_b, self.mass_b) / problem.total_b
+        off = problem.penalty_b.residual(q, point.potential_b, self.mass_b)
+        point.residual_b = relative(off, problem.total_b, float(q.sum()))
         return point
 
-    def _answer_kl(self, f: Float, g: Float, shift: float, s: Float) -> Point:
-        """The same for ``kl`` on both sides, where two exponentials give marginals, translation and dual at once."""
+    def _answer_kl(self, f: Float, g: Float, shift: float, s: Float) -> Point | None:
+        """The same for ``kl`` on both sides, where two exponentials give marginals, translation and dual at once.
+
+        None where they leave float64: far apart and far beyond the reach, before the first translation.
+        """
         problem = self.problem
         lam_a, lam_b = problem.penalty_a.strength, problem.penalty_b.strength
         with np.errstate(over="ignore"):
@@ -129,7 +134,7 @@ class Level:
             q = self.mass_b * np.exp((g - shift) / -lam_b)  # g answers f, so b has what g asks for
         total_a, total_b = float(asked_a.sum()), float(q.sum())
         if not (0.0 < total_a < math.inf and 0.0 < total_b < math.inf):
-            return Point(f, g, shift, s, q, -math.inf, asked_a)
+            return None
         t = lam_a * (lam_b / (lam_a + lam_b)) * math.log(total_a / total_b)
         factor_a, factor_b = math.exp(-t / lam_a), math.exp(t / lam_b)
         dual = (
@@ -138,7 +143,7 @@ class Level:
             - self.epsilon * (total_b - problem.total_reference)
         )
         point = Point(f, g, shift + t, s, q, dual, factor_a * asked_a)
-        point.residual_b = abs(factor_b - 1.0) * total_b / problem.total_b
+        point.residual_b = relative(abs(factor_b - 1.0) * total_b, problem.total_b, total_b)
         return point
 
     def complete(self, point: Point) -> Float:
@@ -152,5 +157,15 @@ class Level:
             off = float(np.abs(p - point.asked_a).sum())
         else:
             off = penalty.residual(p, point.potential_a, self.mass_a)
-        point.residual = max(off / self.problem.total_a, point.residual_b)
+        carried = float(point.marginal_b.sum())
+        point.residual = max(relative(off, self.problem.total_a, carried), point.residual_b)
         return penalty.update(s, self.epsilon, shift=point.shift)
+
+
+def relative(off: float, total: float, carried: float) -> float:
+    """A marginal's misfit over the mass it concerns: the side's own, or the plan's where that is less.
+
+    A plan between a huge and a tiny mass carries the tiny one: an error small beside the huge one may be all of it.
+    """
+    scale = min(total, carried)
+    return off / scale if scale > 0 else (0.0 if off == 0 else math.inf)

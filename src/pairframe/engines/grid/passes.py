@@ -217,6 +217,10 @@ def _row(
                     total += x
                     for c in range(n_phi):
                         means[c, i0 - offset] += x * phi[c, j]
+            if total == 0.0:  # exponents beyond 1e16 differ by more than the cut through rounding alone
+                total = 1.0
+                for c in range(n_phi):
+                    means[c, i0 - offset] = phi[c, arg0]
             for c in range(n_phi):
                 means[c, i0 - offset] /= total
             out[i0 - offset] = top0 + math.log(total)

@@ -45,6 +45,10 @@ def run_rounds(level: Level, f: Float, watch: Watch) -> Point:
         last = watch.end(point, sums_of_a_round=2)
         if last is not None:
             return last
+        if watch.is_stuck:
+            f, plain = next_plain, None
+            memory.clear()
+            continue
         if not smoothed:  # a plain round first evens out what carrying a potential between grids has roughened
             f, smoothed = next_plain, True
             continue

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines.grid.anderson import Anderson
-from pairframe.engines.grid.level import Level, Point
+from pairframe.engines.grid.level import Level, Point, relative
 from pairframe.engines.grid.watch import Watch
 from pairframe.problem import TransportProblem
 
@@ -29,7 +29,7 @@ def run_symmetric(level: Level, f: Float, watch: Watch) -> Point:
         s = level.update_b(f)
         with np.errstate(over="ignore"):
             p = level.mass_a * np.exp((f - s) / eps)
-        error = penalty.residual(p, f, level.mass_a) / level.problem.total_a
+        error = relative(penalty.residual(p, f, level.mass_a), level.problem.total_a, float(p.sum()))
         if plain is not None and not error <= 2.0 * residual and watch.has_budget(1):
             f, plain = plain, None
             memory.clear()

@@ -38,6 +38,11 @@ class Watch:
         self._best: Point | None = None
         self._idle = 0
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether acceleration has brought nothing for a while: plain rounds may."""
+        return PATIENCE // 4 <= self._idle < PATIENCE // 2
+
     def has_budget(self, sums: int) -> bool:
         """Whether so many more kernel applications are allowed."""
         return self._level.n_sums + sums <= self._stop_at
