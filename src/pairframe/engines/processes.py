@@ -1,4 +1,4 @@
-"""Worker processes that do not get in each other's way: one thread each, and memory that stays theirs."""
+"""Worker processes that do not get in each other's way: one thread each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ QUIET = "PAIRFRAME_WORKER"  # set in worker processes: they have nothing to tell
 _WORKER_ENVIRONMENT = {
     QUIET: "1",
     **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    # glibc keeps freed memory instead of handing each image-sized array back to the kernel and asking for it again.
-    "MALLOC_MMAP_THRESHOLD_": str(2**28),
-    "MALLOC_TRIM_THRESHOLD_": str(2**29),
 }
 
 

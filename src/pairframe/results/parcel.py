@@ -1,13 +1,19 @@
-"""Results on their way between processes: the arrays go through shared memory, not through a pipe."""
+"""Results on their way between processes: the arrays lie in a file in memory, and are read where they lie."""
 
 from __future__ import annotations
 
+import mmap
+import os
 import pickle
+import tempfile
 from dataclasses import dataclass
-from multiprocessing.shared_memory import SharedMemory
+from itertools import accumulate
+from pathlib import Path
 from typing import cast
 
 from pairframe.results.result import TransportResult
+
+_IN_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
@@ -18,45 +24,35 @@ class Parcel:
     ----------
     message : bytes
         Everything but the arrays' content.
-    memory_name : str or None
-        The shared memory that holds it.
+    file : str
+        Holds that content; gone after `open`.
     sizes : tuple of int
         Bytes of each array, in order.
     """
 
     message: bytes
-    memory_name: str | None
+    file: str
     sizes: tuple[int, ...]
 
     def open(self) -> list[TransportResult]:
-        """The results; the shared memory is given back."""
-        if self.memory_name is None:
-            return cast("list[TransportResult]", pickle.loads(self.message))  # noqa: S301  (from our own worker)
-        memory = SharedMemory(self.memory_name)
-        assert memory.buf is not None  # it was opened just now
-        try:
-            content = memoryview(bytes(memory.buf[: sum(self.sizes)]))
-        finally:
-            memory.close()
-            memory.unlink()
-        starts = [sum(self.sizes[:k]) for k in range(len(self.sizes))]
-        arrays = [content[start : start + size] for start, size in zip(starts, self.sizes, strict=True)]
-        return cast("list[TransportResult]", pickle.loads(self.message, buffers=arrays))  # noqa: S301
+        """The results. Their arrays lie in the mapped file, whose memory is given back with the last of them."""
+        with Path(self.file).open("rb") as stream:
+            content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+        Path(self.file).unlink()
+        ends = accumulate(self.sizes)
+        arrays = [content[end - size : end] for size, end in zip(self.sizes, ends, strict=True)]
+        return cast("list[TransportResult]", pickle.loads(self.message, buffers=arrays))  # noqa: S301  (our own worker's)
 
 
 def pack(results: list[TransportResult]) -> Parcel:
     """Put results into a parcel; whoever gets it must open it."""
     buffers: list[pickle.PickleBuffer] = []
     message = pickle.dumps(results, protocol=5, buffer_callback=buffers.append)
-    views = [buffer.raw() for buffer in buffers]
-    sizes = tuple(view.nbytes for view in views)
-    if not sum(sizes):
-        return Parcel(pickle.dumps(results, protocol=5), None, ())
-    memory = SharedMemory(create=True, size=sum(sizes))
-    assert memory.buf is not None  # it was opened just now
-    start = 0
-    for view in views:
-        memory.buf[start : start + view.nbytes] = view
-        start += view.nbytes
-    memory.close()
-    return Parcel(message, memory.name, sizes)
+    handle, file = tempfile.mkstemp(prefix="pairframe-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None)
+    with os.fdopen(handle, "wb") as stream:
+        views = [buffer.raw() for buffer in buffers]
+        for view in views:
+            stream.write(view)
+        if not views:
+            stream.write(b"\0")  # an empty file cannot be mapped
+    return Parcel(message, file, tuple(view.nbytes for view in views))
