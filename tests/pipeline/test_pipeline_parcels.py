@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from pairframe.testing import disc
 
 SHAPE = (30, 40)
 MASKS = [disc(SHAPE, (15, x), 6) for x in (10, 12, 15, 19, 24)]
-PAIRS = list(zip(MASKS, MASKS[1:], strict=False)) * 3
+PAIRS = list(pairwise(MASKS)) * 3
 
 
 def leftovers() -> set[Path]:
