@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairframe.engines import SolveOptions, Start, Status
 from pairframe.engines.processes import worker_pool
-from pairframe.engines.threads import at_most
+from pairframe.engines.threads import at_most, n_cores
 from pairframe.errors import (
     ConfigError,
     PairframeError,
@@ -36,7 +36,6 @@ from pairframe.maps import (
     displacement,
     divergence_of,
     feasible_part,
-    is_self_problem,
     solve_pair,
 )
 from pairframe.masks import Mask, mass_density, read_mask
@@ -236,7 +235,7 @@ def _mean(solved: SolvedPair, mass_scale: float, context: Context) -> TransportR
     part = feasible_part(plan).in_units_of(context.mass_work_a, context.mass_work_b, mass_scale)
     noise_floors = (solved.self_a.noise_floor, solved.self_b.noise_floor)
     self_shift: Float | None = None
-    if is_self_problem(problem):
+    if problem.is_symmetric:
         # The pair is its own self-problem: take it from the same numbers, and nothing moves, exactly.
         self_shift = part.shift_yx
         noise_floors = (part.destroyed_share, part.destroyed_share)
@@ -399,7 +398,7 @@ def _checked_statuses(raise_on: Collection[Status | str]) -> frozenset[Status]:
 
 def _checked_jobs(jobs: int | None) -> int:
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return n_cores()
     if isinstance(jobs, bool) or not isinstance(jobs, int | np.integer) or jobs < 1:
         raise PairsError("jobs to be an integer >= 1, or None for all cores", repr(jobs), "e.g. jobs=2")
     return int(jobs)

@@ -9,7 +9,6 @@ from pairframe.engines import SolveOptions
 from pairframe.maps import (
     clear_self_cache,
     divergence_of,
-    is_self_problem,
     self_transport,
     selves,
     solve_pair,
@@ -133,10 +132,10 @@ def test_a_pair_of_equal_measures_is_its_own_self_problem() -> None:
     a = np.zeros((20, 20))
     a[4:10, 5:13] = random_pair(8)[0]
     problem = TransportProblem(5 * a, 5 * a, 2.0, KL, KL)
-    assert is_self_problem(problem)
+    assert problem.is_symmetric
     pair = solve_pair(problem, (a, a), "oracle", OPTIONS)
     direct = selves.solve(problem, "oracle", OPTIONS)
     assert pair.solution.certificate.dual_lower == pytest.approx(direct.certificate.dual_lower, rel=1e-8)
     np.testing.assert_allclose(pair.solution.marginal_a, direct.marginal_a, atol=1e-8 * a.max())
     assert np.isnan(pair.solution.potential_a[a == 0]).all()
-    assert not is_self_problem(TransportProblem(a, a, 2.0, KL, Penalty("kl", 1.0)))
+    assert not TransportProblem(a, a, 2.0, KL, Penalty("kl", 1.0)).is_symmetric

@@ -25,6 +25,11 @@ def n_threads() -> int:
     asked = os.environ.get("NUMBA_NUM_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
+    return n_cores()
+
+
+def n_cores() -> int:
+    """The cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -13,7 +13,6 @@ from pairframe.maps.selves import (
     SelfTransport,
     SolvedPair,
     clear_self_cache,
-    is_self_problem,
     self_transport,
     solve_pair,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "displacement",
     "divergence_of",
     "feasible_part",
-    "is_self_problem",
     "lift",
     "self_transport",
     "solve_pair",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pairframe.maps.selves import SolvedPair, is_self_problem
+from pairframe.maps.selves import SolvedPair
 from pairframe.problem import Certificate, TransportProblem
 
 
@@ -37,7 +37,7 @@ class Divergence:
 def divergence_of(solved: SolvedPair) -> Divergence:
     """The divergence of a solved pair, in the units of its problem."""
     solution, problem = solved.solution, solved.solution.problem
-    if is_self_problem(problem):
+    if problem.is_symmetric:
         return Divergence(0.0, 0.0)
     value, error = _without_reference(solution.certificate, problem)
     for own, total in ((solved.self_a, problem.total_a), (solved.self_b, problem.total_b)):

@@ -96,11 +96,6 @@ def scaled_certificate(certificate: Certificate, scale: float) -> Certificate:
     )
 
 
-def is_self_problem(problem: TransportProblem) -> bool:
-    """Whether source and target are one measure under one penalty."""
-    return problem.penalty_a == problem.penalty_b and np.array_equal(problem.mass_a, problem.mass_b)
-
-
 def self_transport(
     problem: TransportProblem, side: Literal["a", "b"], mass_work: Float, backend: str, options: SolveOptions
 ) -> SelfTransport:
@@ -155,7 +150,7 @@ def solve_pair(
     init : (potential_a, potential_b), optional
         To start the pair from.
     """
-    if is_self_problem(problem):
+    if problem.is_symmetric:
         own = self_transport(problem, "a", masses_work[0], backend, options)
         return SolvedPair(own.solution_of(problem), own, own)
 

@@ -144,6 +144,11 @@ class TransportProblem:
         """Sum of u times sum of v."""
         return float(np.exp(self.log_u).sum()) * float(np.exp(self.log_v).sum())
 
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether source and target, mass and penalty, are the same: a self-problem."""
+        return self.penalty_a == self.penalty_b and np.array_equal(self.mass_a, self.mass_b)
+
     # --- relatives ---------------------------------------------------------------------------
 
     def swapped(self) -> TransportProblem:

@@ -22,7 +22,7 @@ from pairframe.engines.grid.compiling import make_ready
 from pairframe.engines.grid.level import Level, Point
 from pairframe.engines.grid.pyramid import coarse_problems, prolong
 from pairframe.engines.grid.rounds import run_rounds
-from pairframe.engines.grid.symmetric import is_symmetric, run_symmetric
+from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import Watch
 from pairframe.problem import Certificate, TransportProblem, certificate
 
@@ -87,7 +87,7 @@ class _Run:
     def _solve(self) -> _Run:
         self._level = level = Level(self._problem, self._options.dtype)
         start = self._start(level)
-        run = run_symmetric if is_symmetric(self._problem) else run_rounds
+        run = run_symmetric if self._problem.is_symmetric else run_rounds
         budget = max(1, self._options.max_iterations - level.n_sums)
         self._point = run(level, start, Watch(level, self._is_done, budget, self._note))
         if not self._is_sound():
@@ -106,13 +106,13 @@ class _Run:
         """The potential on a: from `init` when that is any good, from coarser levels otherwise."""
         if self._init is not None:
             f = _fill(np.asarray(self._init[0], dtype=np.float64), self._problem.support_a)
-            if is_symmetric(self._problem):
+            if self._problem.is_symmetric:
                 return f
             point = level.answer(f, 0.0)
             level.complete(point)
             if point.residual < GOOD_START:
                 return f
-        if is_symmetric(self._problem):
+        if self._problem.is_symmetric:
             return np.zeros(level.mass_a.size)
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, here = np.zeros(0), None

@@ -8,15 +8,9 @@ from numpy.typing import NDArray
 from pairframe.engines.grid.anderson import Anderson
 from pairframe.engines.grid.level import Level, Point, relative
 from pairframe.engines.grid.watch import Watch
-from pairframe.problem import TransportProblem
 
 Float = NDArray[np.float64]
 _DEPTH = 6
-
-
-def is_symmetric(problem: TransportProblem) -> bool:
-    """Whether source and target, mass and penalty, are the same."""
-    return problem.penalty_a == problem.penalty_b and np.array_equal(problem.mass_a, problem.mass_b)
 
 
 def run_symmetric(level: Level, f: Float, watch: Watch) -> Point:
