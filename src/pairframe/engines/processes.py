@@ -43,5 +43,7 @@ def worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(jobs, mp_context=_OneThreadContext())
     try:
         yield pool
-    finally:
+    except BaseException:
         pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown(wait=False)  # all work is done: nobody has to wait for interpreters to close
