@@ -43,7 +43,8 @@ def worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(jobs, mp_context=_OneThreadContext())
     try:
         yield pool
-    except BaseException:  # Ctrl-C and a closed generator too: what runs is waited for, or its parcels would stay unopened
+    except BaseException:
+        # Ctrl-C and a closed generator too: what runs is waited for, or its parcels would stay unopened.
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown(wait=False)  # all work is done: nobody has to wait for interpreters to close
