@@ -15,21 +15,22 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairframe.engines import SolveOptions, Start, Status
+from pairframe.engines import Progress, SolveOptions, Start, Status
 from pairframe.engines.processes import worker_pool
 from pairframe.engines.threads import at_most, n_cores
 from pairframe.errors import (
     ConfigError,
     PairframeError,
     PairsError,
-    PixelSizeError,
     RaiseOnError,
     SolveFailedError,
+    TransformError,
     UnsupportedProblemError,
     WorkerDiedError,
 )
 from pairframe.frame import GridTransform, golden
 from pairframe.frame.crop import check_pair, shares_outside
+from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.maps import (
     PlanOperator,
     SolvedPair,
@@ -49,8 +50,6 @@ Float = NDArray[np.float64]
 MaskLike = Mask | ArrayLike | os.PathLike[str]
 Pair = tuple[MaskLike, MaskLike]
 
-_SAME_SIZE = 1e-3  # relative difference up to which two pixel sizes are one
-
 
 def compare(
     mask_a: MaskLike,
@@ -60,6 +59,7 @@ def compare(
     init: TransportResult | None = None,
     transform: GridTransform | None = None,
     raise_on: Collection[Status | str] = (),
+    progress: Progress | None = None,
 ) -> TransportResult:
     """Compare a source and a target mask.
 
@@ -75,14 +75,18 @@ def compare(
         A frame to use instead of the pair's own, for controlled comparisons; the crop fields of `config` are not read.
     raise_on : statuses
         These end in `SolveFailedError` instead of a result: ``raise_on=("max_iterations", "impossible")``.
+    progress : callable (TraceRecord), optional
+        Told how far the solve of the pair is, now and then.
     """
     config, statuses = _checked_config(config), _checked_statuses(raise_on)
+    if transform is not None and not isinstance(transform, GridTransform):
+        raise TransformError("a GridTransform", type(transform).__name__, "make one with GridTransform.from_pair")
     context = _frame(_read(mask_a, mask_b, config, transform), transform)
     start = None if init is None else carried_potentials(init, context.transform, config.metric)
     if context.is_empty:
         result = build_empty_result(context)
     else:
-        solved, mass_scale = _state_and_solve(context, start)
+        solved, mass_scale = _state_and_solve(context, start, progress)
         result = _mean(solved, mass_scale, context)
     if golden.is_debug(config.debug):
         result.check_books()
@@ -121,7 +125,9 @@ class _ReadPair:
 
 def _read(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None) -> _ReadPair:
     masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
-    px_size_um, notices = _pixel_size(masks, config, transform)
+    px_size_um, notices = shared_pixel_size(
+        masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, transform and transform.px_size_um
+    )
     masks = [replace(mask, px_size_um=px_size_um) for mask in masks]
     density_a, density_b = (mass_density(mask, config.mass_mode) for mask in masks)
     return _ReadPair(density_a, density_b, replace(config, px_size_um=px_size_um), notices)
@@ -134,37 +140,6 @@ def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
     if isinstance(mask, str | os.PathLike):
         return read_mask(mask, density=is_density)
     return Mask.from_array(mask, density=is_density)
-
-
-def _pixel_size(
-    masks: list[Mask], config: TransportConfig, transform: GridTransform | None
-) -> tuple[float, tuple[str, ...]]:
-    """The side of a pixel in um: the transform's, the config's, the masks', in this order; and what to tell about it."""
-    from_masks = [
-        (name, mask.px_size_um) for name, mask in zip(("source", "target"), masks, strict=True) if mask.px_size_um
-    ]
-    chosen, origin = config.px_size_um, "the config"
-    if transform is not None:
-        chosen, origin = transform.px_size_um, "the transform"
-        if config.px_size_um != 1.0:
-            from_masks.append(("config", config.px_size_um))
-    elif config.px_size_um == 1.0 and from_masks:
-        sizes = [size for _, size in from_masks]
-        if not math.isclose(sizes[0], sizes[-1], rel_tol=_SAME_SIZE):
-            raise PixelSizeError(
-                "both masks to have one pixel size",
-                f"{sizes[0]:g} um in the source and {sizes[-1]:g} um in the target",
-                "resample one of them, or give the size that is right as px_size_um",
-            )
-        chosen, origin = sizes[0], f"the {from_masks[0][0]}"
-        if len(from_masks) == 1:
-            return chosen, (f"only {origin} says how large a pixel is: {chosen:g} um is used for both",)
-    others = [
-        f"the {name} says {size:g} um"
-        for name, size in from_masks
-        if not math.isclose(size, chosen, rel_tol=_SAME_SIZE)
-    ]
-    return chosen, ((f"a pixel is {chosen:g} um by {origin}, although {' and '.join(others)}",) if others else ())
 
 
 # --- FRAME -----------------------------------------------------------------------------------
@@ -213,7 +188,9 @@ def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
 # --- STATE and SOLVE -------------------------------------------------------------------------
 
 
-def _state_and_solve(context: Context, start: Start | None) -> tuple[SolvedPair, float]:
+def _state_and_solve(
+    context: Context, start: Start | None, progress: Progress | None = None
+) -> tuple[SolvedPair, float]:
     config, masses = context.config, (context.mass_work_a, context.mass_work_b)
     if config.max_support_points is not None:
         raise UnsupportedProblemError(
@@ -223,7 +200,7 @@ def _state_and_solve(context: Context, start: Start | None) -> tuple[SolvedPair,
         )
     problem, mass_scale = state_problem(*masses, config, context.transform)
     options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
-    return solve_pair(problem, masses, config.backend, options, start), mass_scale
+    return solve_pair(problem, masses, config.backend, options, start, progress), mass_scale
 
 
 # --- MEAN and KEEP ---------------------------------------------------------------------------
@@ -296,6 +273,8 @@ def iter_results(
 ) -> Iterator[TransportResult]:
     """The results of `compare_many` one by one, in order; only a few are held at a time."""
     config, jobs = _checked_config(config), _checked_jobs(jobs)
+    if not isinstance(pairs, Iterable):
+        raise PairsError("pairs (mask_a, mask_b) to go through", type(pairs).__name__, "give a list of pairs")
     listed = len(pairs) if hasattr(pairs, "__len__") else None  # type: ignore[arg-type]
     if jobs == 1 or listed in (0, 1):
         for index, pair in enumerate(pairs):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pairframe import errors
-from pairframe.engines import Status
+from pairframe.engines import Status, solve
 from pairframe.frame import BoxYX, GridTransform
 from pairframe.masks import Mask
-from pairframe.pipeline import compare, divergence
+from pairframe.pipeline import compare, compare_many, divergence
 from pairframe.problem import TransportConfig
 from pairframe.testing import disc
 
@@ -93,3 +93,15 @@ def test_a_frame_must_fit() -> None:
         compare(A, B, transform=small)
     with pytest.raises(errors.TransformError, match="density of shape"):
         compare(np.pad(A, 1), np.pad(B, 1), transform=small)
+
+
+def test_wrong_types_are_told_apart_from_wrong_values() -> None:
+    mask = np.ones((4, 4))
+    with pytest.raises(errors.TransformError, match="a GridTransform, got int"):
+        compare(mask, mask, transform=3)  # type: ignore[arg-type]
+    with pytest.raises(errors.PairsError, match="to go through, got NoneType"):
+        compare_many(None)  # type: ignore[arg-type]
+    with pytest.raises(errors.ConfigError, match="the JSON of a TransportConfig"):
+        TransportConfig.from_json(None)  # type: ignore[arg-type]
+    with pytest.raises(errors.UnsupportedProblemError, match="a TransportProblem, got int"):
+        solve(3)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.engines import Solution, SolveOptions, Start, get_engine, solve
+from pairframe.engines import Progress, Solution, SolveOptions, Start, get_engine, solve
 from pairframe.engines.threads import n_threads
 from pairframe.frame import tight_box
 from pairframe.maps.accounting import feasible_part
@@ -140,6 +140,7 @@ def solve_pair(
     backend: str,
     options: SolveOptions,
     init: Start | None = None,
+    progress: Progress | None = None,
 ) -> SolvedPair:
     """Solve a pair and its two self-problems. One measure under one penalty is solved once: it is its own self-problem.
 
@@ -149,6 +150,8 @@ def solve_pair(
         Both masses before any normalisation; see `self_transport`.
     init : (potential_a, potential_b), optional
         To start the pair from.
+    progress : callable, optional
+        Told of the pair's solve, not of the self-problems'.
     """
     if problem.is_symmetric:
         own = self_transport(problem, "a", masses_work[0], backend, options)
@@ -161,11 +164,11 @@ def solve_pair(
         )
 
     if n_threads() == 1 or not get_engine(backend).side_by_side:
-        return SolvedPair(solve(problem, backend, options, init), *both_selves())
+        return SolvedPair(solve(problem, backend, options, init, progress), *both_selves())
     # The self-problems take about as long as the pair: a second core does them meanwhile.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairframe-selves") as beside:
         selves = beside.submit(both_selves)
-        solution = solve(problem, backend, options, init)
+        solution = solve(problem, backend, options, init, progress)
         return SolvedPair(solution, *selves.result())
 
 

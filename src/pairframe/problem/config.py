@@ -202,7 +202,7 @@ class TransportConfig:
         """The config that `to_json` wrote; fields may be missing (defaults), none may be unknown."""
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ConfigError("the JSON of a TransportConfig", str(error), "write it with to_json") from error
         return cls.from_mapping(values)
 
@@ -215,7 +215,7 @@ class TransportConfig:
         """Read TOML; fields may be missing (defaults), none may be unknown."""
         try:
             values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (TypeError, AttributeError, tomllib.TOMLDecodeError) as error:
             raise ConfigError("TOML", str(error), "one line per field, e.g. blur_um = 2.0") from error
         return cls.from_mapping(values)
 
