@@ -19,6 +19,7 @@ _HOME_OF = {
     "TransportConfig": "pairframe.problem",
     "Status": "pairframe.engines",
     "solve": "pairframe.engines",
+    "backends": "pairframe.engines.backends",
     "PlanOperator": "pairframe.maps",
     "TransportResult": "pairframe.results",
     "compare": "pairframe.pipeline",

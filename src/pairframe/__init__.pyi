@@ -1,6 +1,7 @@
 from pairframe._version import __version__ as __version__
 from pairframe.engines import Status as Status
 from pairframe.engines import solve as solve
+from pairframe.engines.backends import backends as backends
 from pairframe.errors import PairframeError as PairframeError
 from pairframe.frame import BoxYX as BoxYX
 from pairframe.frame import GridTransform as GridTransform

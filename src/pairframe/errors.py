@@ -268,6 +268,10 @@ class BrokenEngineError(EngineError):
     """An engine is registered, but it cannot be loaded."""
 
 
+class MissingExtraError(EngineError):
+    """An optional library is not installed."""
+
+
 class UnsupportedProblemError(EngineError):
     """The engine cannot solve this problem, and says why."""
 

@@ -55,7 +55,7 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 
 def test_the_built_in_engines_are_listed() -> None:
-    assert engine_names()[:2] == ("grid", "oracle")
+    assert engine_names()[:5] == ("grid", "pot", "ott", "torch", "oracle")
 
 
 def test_an_engine_is_loaded_once() -> None:
@@ -64,7 +64,7 @@ def test_an_engine_is_loaded_once() -> None:
 
 
 def test_an_unknown_engine_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(errors.UnknownEngineError, match=r"an engine: grid, oracle.*got 'fast'"):
+    with pytest.raises(errors.UnknownEngineError, match=r"an engine: grid, pot, ott, torch, oracle.*got 'fast'"):
         solve(problem_of(), "fast")
 
 
@@ -89,6 +89,16 @@ def test_a_broken_engine_says_what_is_broken(third_party: None) -> None:
         get_engine("absent")
     with pytest.raises(errors.BrokenEngineError, match=r"'needy' to load.*third_party_that_is_not_installed"):
         get_engine("needy")
+
+
+def test_a_missing_library_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setattr(registry, "find_spec", lambda module: None)
+    with pytest.raises(
+        errors.MissingExtraError, match=r"ott-jax to be installed.*To fix: pip install 'pairframe\[ott\]'"
+    ):
+        get_engine("ott")
+    assert get_engine("grid").name == "grid"
 
 
 def test_importing_the_engines_loads_no_solver_library() -> None:

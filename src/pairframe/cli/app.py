@@ -41,6 +41,20 @@ def demo(
     run_demo(out)
 
 
+@app.command()
+def doctor(
+    size: Annotated[
+        str, typer.Option(help="Work grid, HEIGHTxWIDTH in pixels, for which the smallest usable epsilon is told.")
+    ] = "256x576",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    test: Annotated[bool, typer.Option(help="Hold each engine against the oracle on a small problem.")] = True,
+) -> None:
+    """Tell which engines work here, their versions, devices and limits, and test each of them for a second."""
+    from pairframe.cli.doctor import run_doctor
+
+    run_doctor(size, as_json, test)
+
+
 def main() -> None:
     """Run the command line; a pairframe error is one clear message and exit code 2, never a traceback."""
     try:

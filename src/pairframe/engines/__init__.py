@@ -43,6 +43,10 @@ def solve(
     progress : callable, optional
         Called with a `TraceRecord` now and then.
     """
+    if not isinstance(problem, TransportProblem):
+        raise UnsupportedProblemError(
+            "a TransportProblem", type(problem).__name__, "state one; compare() does it for masks"
+        )
     engine = get_engine(backend)
     options = SolveOptions() if options is None else options
     reason = engine.supports(problem, options)

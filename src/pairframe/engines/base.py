@@ -48,7 +48,7 @@ class TraceRecord(NamedTuple):
     """One line of a solve's history."""
 
     work: float  # kernel applications so far, in units of one at the finest level
-    gap: float
+    gap: float  # NaN in a live report where it is not known yet
     marginal_error: float
 
 
@@ -143,10 +143,25 @@ class Engine(ABC):
 
     name: ClassVar[str]
     side_by_side: ClassVar[bool] = False  # whether several `run` may go on at once in threads, and gain by it
+    libraries: ClassVar[tuple[str, ...]] = ()  # distributions that compute here; results record their versions
 
     @abstractmethod
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
         """None when this engine solves the problem, else the reason why not."""
+
+    def devices(self) -> tuple[str, ...]:
+        """Where it can run on this machine, as `SolveOptions.device` names it; the first is the default."""
+        return ("cpu",)
+
+    def smallest_epsilon(self, shape_hw: tuple[int, int], dtype: str) -> float:
+        """Work px^2 (``sqeuclidean``): with less, rounding alone keeps a solve on such a grid from its usual accuracy.
+
+        Exponents reach C/eps and round at the last digit of that: 1e-6 (float64) or 1e-3 (float32) of the answer must
+        be left. Engines with other limits than rounding say so here.
+        """
+        farthest = float((shape_hw[0] - 1) ** 2 + (shape_hw[1] - 1) ** 2)
+        wanted = {"float64": 1e-6, "float32": 1e-3}[dtype]
+        return farthest * float(np.finfo(dtype).eps) / wanted
 
     def prepare(self, shape_hw: tuple[int, int]) -> None:  # noqa: B027  (most engines have nothing to prepare)
         """Make ready whatever problems of that shape can share."""

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module, metadata
+from importlib.util import find_spec
 
 from pairframe.engines.base import Engine
-from pairframe.errors import BrokenEngineError, UnknownEngineError
+from pairframe.errors import BrokenEngineError, MissingExtraError, UnknownEngineError
 
 ENTRY_POINT_GROUP = "pairframe.engines"
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """Where an engine of ours lives, and what it needs beside the core: import names, the library's own name, our extra."""
+
+    home: str
+    modules: tuple[str, ...] = ()
+    library: str = ""
+    extra: str = ""
+
+
 BUILT_IN = {
-    "grid": "pairframe.engines.grid:GridEngine",
-    "oracle": "pairframe.engines.oracle:OracleEngine",
+    "grid": BuiltIn("pairframe.engines.grid:GridEngine"),
+    "pot": BuiltIn("pairframe.engines.pot:PotEngine", ("ot",), "POT", "pot"),
+    "ott": BuiltIn("pairframe.engines.ott:OttEngine", ("jax", "ott"), "ott-jax", "ott"),
+    "torch": BuiltIn("pairframe.engines.torch:TorchEngine", ("torch",), "torch", "torch"),
+    "oracle": BuiltIn("pairframe.engines.oracle:OracleEngine"),
 }
 
 _loaded: dict[str, Engine] = {}
@@ -44,7 +61,14 @@ def get_engine(name: str) -> Engine:
 
 def _find(name: str) -> object:
     if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
+        engine = BUILT_IN[name]
+        if any(find_spec(module) is None for module in engine.modules):
+            raise MissingExtraError(
+                f"{engine.library} to be installed, which the engine {name!r} needs",
+                "no such module",
+                f"pip install 'pairframe[{engine.extra}]'",
+            )
+        module, _, attribute = engine.home.partition(":")
         return getattr(import_module(module), attribute)
     for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:

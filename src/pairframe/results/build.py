@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import platform
-import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe._version import __version__
-from pairframe.engines import Solution, Status
+from pairframe.engines import Solution, Status, get_engine
+from pairframe.engines.backends import versions_of
 from pairframe.frame import GridTransform
 from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, lift
 from pairframe.problem import Penalty, Scales, TransportConfig, plan_cost_plus_entropy
@@ -213,7 +214,7 @@ def _shared(context: Context, part: FeasiblePart, velocity: Velocity) -> dict[st
         "epsilon": scales.cost_units_from_cost_work(scales.epsilon_work(config.epsilon, config.blur_um)),
         "lambda_unbalanced": strength,
         "config": config,
-        "versions": dict(_versions()),
+        "versions": dict(_versions(config.backend)),
         "notices": context.notices,
     }
 
@@ -254,13 +255,13 @@ def _soft_part(penalty: Penalty, marginal: Float, mass: Float) -> float:
     return penalty.divergence(marginal, mass)
 
 
-@lru_cache(maxsize=1)
-def _versions() -> tuple[tuple[str, str], ...]:
-    """Of what computes: read from the modules, which are loaded by now."""
-    names = ("numpy", "scipy", "numba")
-    loaded = [(name, str(getattr(sys.modules.get(name), "__version__", ""))) for name in names]
+@lru_cache(maxsize=16)
+def _versions(backend: str) -> tuple[tuple[str, str], ...]:
+    """Of what computes."""
     return (
         ("pairframe", __version__),
         ("python", platform.python_version()),
-        *((name, version) for name, version in loaded if version),
+        ("numpy", metadata.version("numpy")),
+        ("scipy", metadata.version("scipy")),
+        *versions_of(get_engine(backend)),
     )

@@ -1,12 +1,17 @@
-"""TESTING: shapes with known answers, for our tests, for the demo and for those who add an engine.
+"""TESTING: shapes with known answers, and the suite every engine must pass, also those of other packages.
 
 Sizes and seeds come in, arrays and truths go out. It knows no files and no command line.
 """
 
 from pairframe.testing.closed_forms import Gaussian, GaussianAnswer, unbalanced_gaussians
+from pairframe.testing.conformance import EngineSuite
+from pairframe.testing.problems import CASES, Case
 from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
 
 __all__ = [
+    "CASES",
+    "Case",
+    "EngineSuite",
     "Gaussian",
     "GaussianAnswer",
     "disc",

@@ -37,6 +37,11 @@ class GridEngine(Engine):
 
     name: ClassVar[str] = "grid"
     side_by_side: ClassVar[bool] = True
+    libraries: ClassVar[tuple[str, ...]] = ("numba",)
+
+    def smallest_epsilon(self, shape_hw: tuple[int, int], dtype: str) -> float:
+        """See `Engine.smallest_epsilon`: exponents are float64 whatever the products are."""
+        return super().smallest_epsilon(shape_hw, "float64")
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
         """Squared Euclidean cost, any penalty, reference, epsilon and size, on the CPU."""

@@ -1,0 +1,119 @@
+"""`pairframe doctor`: what works on this machine, and how we know."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from pairframe import __version__
+from pairframe.engines.backends import Backend, backends, self_test
+from pairframe.engines.threads import n_cores
+from pairframe.errors import InputError
+
+
+def examine(size_hw: tuple[int, int], test: bool = True) -> dict[str, Any]:
+    """Everything the doctor knows, as plain values."""
+    return {
+        "pairframe": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(terse=True),
+        "cores": n_cores(),
+        "memory_gb": round(_memory_bytes() / 1e9, 1),
+        "size_hw": list(size_hw),
+        "engines": [_engine(backend, size_hw, test) for backend in backends()],
+    }
+
+
+def _engine(backend: Backend, size_hw: tuple[int, int], test: bool) -> dict[str, Any]:
+    numbers = []
+    for dtype in backend.dtypes:
+        entry: dict[str, Any] = {"dtype": dtype, "smallest_epsilon_px2": backend.smallest_epsilon(size_hw, dtype)}
+        if test:
+            done = self_test(backend.name, dtype)
+            entry["self_test"] = asdict(done) | {"passed": done.passed}
+        numbers.append(entry)
+    return {
+        "name": backend.name,
+        "available": backend.available,
+        "why_not": backend.why_not,
+        "versions": dict(backend.versions),
+        "devices": list(backend.devices),
+        "numbers": numbers,
+    }
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """(H, W) from ``256x576``."""
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise InputError("a work grid as HEIGHTxWIDTH in pixels", repr(text), "e.g. --size 256x576")
+    return int(parts[0]), int(parts[1])
+
+
+def run_doctor(size: str, as_json: bool, test: bool) -> None:
+    """Print what was found; exit code 1 when a self-test failed."""
+    found = examine(parse_size(size), test)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        _print(found)
+    failed = [
+        f"{engine['name']} ({numbers['dtype']})"
+        for engine in found["engines"]
+        for numbers in engine["numbers"]
+        if test and not numbers["self_test"]["passed"]
+    ]
+    if failed:
+        typer.echo(f"failed: {', '.join(failed)}", err=True)
+        raise typer.Exit(1)
+
+
+def _print(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    h, w = found["size_hw"]
+    console = Console()
+    console.print(
+        f"pairframe {found['pairframe']}, Python {found['python']}, {found['system']}, "
+        f"{found['cores']} cores, {found['memory_gb']} GB",
+        highlight=False,
+    )
+    table = Table(
+        "engine", "numbers", "devices", f"smallest epsilon\nat {h} x {w} (px²)", "against the oracle", "solve"
+    )
+    for engine in found["engines"]:
+        if not engine["available"]:
+            table.add_row(engine["name"], "-", "-", "-", "not available", "-")
+        for numbers in engine["numbers"]:
+            table.add_row(
+                engine["name"],
+                numbers["dtype"],
+                ", ".join(engine["devices"]),
+                f"{numbers['smallest_epsilon_px2']:.1e}",
+                *_verdict(numbers.get("self_test")),
+            )
+    console.print(table)
+    for engine in found["engines"]:
+        if engine["versions"]:
+            listed = ", ".join(f"{library} {version}" for library, version in engine["versions"].items())
+            console.print(f"{engine['name']}: {listed}", highlight=False)
+        if engine["why_not"]:
+            console.print(f"{engine['name']}: {engine['why_not']}", highlight=False, markup=False)
+
+
+def _verdict(test: dict[str, Any] | None) -> tuple[str, str]:
+    if test is None:
+        return "not tested", "-"
+    word = "ok" if test["passed"] else f"FAILED ({test['status']})"
+    errors = f"{word}: objective {test['objective_error']:.0e}, marginals {test['marginal_error']:.0e}"
+    return errors, f"{1e3 * test['seconds']:.0f} ms"
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,202 @@
+"""The suite every engine must pass: inherit `EngineSuite`, name your engine, and let pytest find the class.
+
+>>> from pairframe.testing import EngineSuite
+>>> class TestMine(EngineSuite):
+...     engine = "mine"  # as your entry point in the group "pairframe.engines" names it
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines import Engine, Solution, SolveOptions, Status, TraceRecord, get_engine, solve
+from pairframe.errors import UnsupportedProblemError
+from pairframe.maps import FeasiblePart, PlanOperator, displacement, feasible_part
+from pairframe.pipeline import compare
+from pairframe.problem import TransportConfig
+from pairframe.testing.problems import CASES, Case
+from pairframe.testing.shapes import disc
+
+Float = NDArray[np.float64]
+
+
+class EngineSuite:
+    """Claims about one engine, each for every problem of the table that it supports.
+
+    Attributes
+    ----------
+    engine : str
+        Its name.
+    cases : tuple of Case
+        The table of problems; add your own.
+    may_stop_short : frozenset of str
+        Names of cases that the engine's library truly cannot solve. There the suite asserts that it says so.
+    options : dict
+        Of the solve: how many iterations you grant, which device.
+    """
+
+    engine: ClassVar[str]
+    cases: ClassVar[tuple[Case, ...]] = CASES
+    may_stop_short: ClassVar[frozenset[str]] = frozenset()
+    options: ClassVar[dict[str, Any]] = {"max_iterations": 100_000}
+    # Relative tolerances against the oracle: objective, marginals, maps.
+    accuracy: ClassVar[dict[str, tuple[float, float, float]]] = {
+        "float64": (1e-6, 1e-5, 1e-4),
+        "float32": (1e-3, 1e-3, 1e-3),
+    }
+    tol: ClassVar[dict[str, float]] = {"float64": 1e-8, "float32": 2e-5}
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """The table of problems times the table of claims."""
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", self.cases, ids=repr)
+        if "dtype" in metafunc.fixturenames:
+            metafunc.parametrize("dtype", list(self.accuracy))
+
+    # --- claims about every problem ----------------------------------------------------------
+
+    def test_it_gives_the_oracles_answer_or_says_why_not(self, case: Case, dtype: str) -> None:
+        """Objective, marginals, created and destroyed mass, and displacement."""
+        solution = self._solve(case, dtype)
+        if solution is None:
+            return
+        objective, marginals, maps = self.accuracy[dtype]
+        truth = case.truth
+        assert truth.certificate.relative_gap < 1e-3 * objective
+        assert abs(solution.certificate.primal_upper / truth.certificate.primal_upper - 1.0) <= objective
+        for side in ("marginal_a", "marginal_b"):
+            assert _distance(getattr(solution, side), getattr(truth, side)) <= marginals, side
+        ours, theirs = (_maps(one) for one in (solution, truth))
+        for name in ("destroyed", "created", "left", "arrived"):
+            # Relative to what there is of it: the mass itself, not a sliver that is left of it.
+            difference = np.abs(getattr(ours, name) - getattr(theirs, name)).sum()
+            assert difference <= maps * (
+                case.problem.total_a if name in ("destroyed", "left") else case.problem.total_b
+            )
+        assert _shift_difference(ours, theirs, case) <= maps
+
+    def test_its_certificate_is_true(self, case: Case) -> None:
+        """The optimum lies between its bounds, and what it calls converged is."""
+        solution = self._solve(case, "float64")
+        if solution is None:
+            return
+        bounds, truth = solution.certificate, case.truth.certificate
+        slack = 1e-9 * abs(truth.primal_upper) + truth.gap
+        assert bounds.dual_lower <= truth.primal_upper + slack
+        assert bounds.primal_upper >= truth.dual_lower - slack
+        assert bounds.gap >= 0.0
+        assert bounds.relative_gap <= self.tol["float64"]
+        assert bounds.marginal_error <= self.tol["float64"]
+
+    def test_it_hands_back_arrays_on_the_grid(self, case: Case) -> None:
+        """Potentials are NaN and marginals 0 off the supports, and only there."""
+        solution = self._solve(case, "float64")
+        if solution is None:
+            return
+        for potential, marginal, support in (
+            (solution.potential_a, solution.marginal_a, case.problem.support_a),
+            (solution.potential_b, solution.marginal_b, case.problem.support_b),
+        ):
+            assert np.array_equal(np.isnan(potential), ~support)
+            assert (marginal[~support] == 0).all()
+            assert (marginal >= 0).all()
+        assert solution.engine == self.engine
+        assert solution.dtype == "float64"
+
+    # --- claims about the engine -------------------------------------------------------------
+
+    def test_a_solve_that_is_cut_short_says_so(self) -> None:
+        """Few iterations and a tight tolerance: no answer that looks fine."""
+        case = self._supported_case()
+        solution = self._engine().run(case.problem, SolveOptions(tol=1e-13, max_iterations=2))
+        assert solution.status in (Status.max_iterations, Status.impossible)
+        assert not solution.certificate.meets(1e-13)
+
+    def test_a_start_at_the_answer_is_kept(self) -> None:
+        """Warm starts change nothing but the time."""
+        case = self._supported_case()
+        start = (case.truth.potential_a, case.truth.potential_b)
+        options = SolveOptions(tol=self.tol["float64"], **self.options)
+        cold, warm = self._engine().run(case.problem, options), self._engine().run(case.problem, options, start)
+        assert warm.status is Status.converged
+        assert warm.iterations <= cold.iterations
+        assert _distance(warm.marginal_a, cold.marginal_a) <= 1e-5
+
+    def test_progress_is_told(self) -> None:
+        """At least once; the marginal error is always known, the gap at the latest in the solution's own history."""
+        told: list[TraceRecord] = []
+        case = self._supported_case()
+        options = SolveOptions(tol=self.tol["float64"], **self.options)
+        solution = self._engine().run(case.problem, options, None, told.append)
+        assert told
+        assert solution.trace
+        assert not any(np.isnan(record.marginal_error) for record in (*told, *solution.trace))
+        assert not any(np.isnan(record.gap) for record in solution.trace)
+
+    def test_a_mask_against_itself_shows_nothing(self) -> None:
+        """Nothing moved; what is destroyed is the noise floor."""
+        mask = disc((20, 24), (9.0, 11.0), 6.0)
+        result = compare(mask, mask, self._config())
+        assert np.nanmax(np.abs(result.velocity_field)) == 0.0
+        assert result.total_mass_destroyed <= 5e-3 * result.M_source
+        assert abs(result.divergence) <= 1e-6 * result.M_source
+
+    def test_the_books_balance(self) -> None:
+        """Moved + destroyed is the source, moved + created the target: converged or not."""
+        source, target = disc((20, 24), (9.0, 9.0), 6.0), disc((20, 24), (10.0, 15.0), 4.0)
+        for iterations in (2, 20_000):
+            compare(source, target, self._config(max_iterations=iterations)).check_books()
+
+    # --- how -----------------------------------------------------------------------------------
+
+    def _engine(self) -> Engine:
+        return get_engine(self.engine)
+
+    def _config(self, max_iterations: int = 20_000) -> TransportConfig:
+        return TransportConfig(backend=self.engine, pad=2, reach_um=20.0, max_iterations=max_iterations)
+
+    def _supported_case(self) -> Case:
+        options = SolveOptions(**self.options)
+        return next(case for case in reversed(self.cases) if self._engine().supports(case.problem, options) is None)
+
+    def _solve(self, case: Case, dtype: str) -> Solution | None:
+        """The engine's solution, converged; None when it refuses, or stops short where it may, and says so."""
+        options = SolveOptions(tol=self.tol[dtype], dtype=dtype, **self.options)
+        reason = self._engine().supports(case.problem, options)
+        if reason is not None:
+            assert len(reason) > 10, "a refusal says why"
+            told = ""
+            try:
+                solve(case.problem, self.engine, options)
+            except UnsupportedProblemError as error:
+                told = error.got
+            assert told == reason, "solve() refuses what the engine does not support, and says why"
+            return None
+        solution = solve(case.problem, self.engine, options)
+        if solution.status is not Status.converged:
+            assert case.name in self.may_stop_short, f"{solution!r} on {case}"
+            assert not solution.certificate.meets(options.tol)
+            return None
+        return solution
+
+
+def _maps(solution: Solution) -> FeasiblePart:
+    return feasible_part(PlanOperator.of(solution))
+
+
+def _distance(ours: Float, theirs: Float) -> float:
+    """L1, relative."""
+    return float(np.abs(ours - theirs).sum() / np.abs(theirs).sum())
+
+
+def _shift_difference(ours: FeasiblePart, theirs: FeasiblePart, case: Case) -> float:
+    """Mean difference of the displacement over the mass that moved, relative to the mean displacement (at least a px)."""
+    fields = [displacement(part, None)[0] for part in (ours, theirs)]
+    on = case.problem.support_a & np.isfinite(fields[0]).all(axis=2) & np.isfinite(fields[1]).all(axis=2)
+    weight = theirs.left[on]
+    difference = (weight * np.hypot(*(fields[0] - fields[1])[on].T)).sum()
+    length = (weight * np.hypot(*fields[1][on].T)).sum()
+    return float(difference / max(length, weight.sum()))
