@@ -10,14 +10,11 @@ turns, so that a noisy moment hits all; figures are medians. Writes benchmarks/o
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from statistics import median
 from time import perf_counter
 
-from harness import peak_extra_mb_of, write_json
+from harness import Contestant, peak_extra_mb_of, serve, summary, write_json
 
 COORD_SCALE = 1 / 576
 SETTINGS = {
@@ -188,48 +185,10 @@ def many(setting: dict) -> dict:
 JOBS = {job.__name__: job for job in (ours, pot, our_softmin, ott_softmin, memory, scaling, many)}
 
 
-class Contestant:
-    """A process that keeps its imports and answers one job after the other."""
-
-    def __init__(self, job: str, **env: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", job],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | env,
-        )
-
-    def __call__(self, **setting) -> dict:
-        self._process.stdin.write(json.dumps(setting) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise SystemExit("a contestant died; its message is above")
-        return json.loads(answer)
-
-    def __enter__(self) -> Contestant:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-
-
-def serve(job: str) -> None:
-    for line in sys.stdin:
-        print(json.dumps(JOBS[job](json.loads(line))), flush=True)
-
-
-def summary(answers: list[dict]) -> dict:
-    times = sorted(answer["seconds"] for answer in answers)
-    return {"median_s": median(times), "min_s": times[0], "max_s": times[-1], "last": answers[-1]}
-
-
 def duel(name_a: str, name_b: str, settings: dict[str, dict], repeats: int) -> dict:
     """Two contestants in turns over all settings; medians and their ratio."""
     rows = {}
-    with Contestant(name_a) as first, Contestant(name_b) as second:
+    with Contestant(__file__, name_a) as first, Contestant(__file__, name_b) as second:
         for label, setting in settings.items():
             first(**setting), second(**setting)  # compile, load, warm up
             answers: dict[str, list[dict]] = {name_a: [], name_b: []}
@@ -268,12 +227,12 @@ def main(quick: bool) -> None:
 
     report["memory_mb"] = {}
     for label, setting in SETTINGS.items():
-        with Contestant("memory") as contestant:
+        with Contestant(__file__, "memory") as contestant:
             report["memory_mb"][label] = contestant(**setting)["mb"]
     print("peak memory above imports, MB (bar 100):", {k: round(v, 1) for k, v in report["memory_mb"].items()})
 
     sides = SIZES[:4] if quick else SIZES
-    with Contestant("scaling") as contestant:
+    with Contestant(__file__, "scaling") as contestant:
         report["scaling"] = {
             side: summary([contestant(side=side) for _ in range(2 if side > 512 else 3)]) for side in sides
         }
@@ -288,7 +247,7 @@ def main(quick: bool) -> None:
 
     times: dict[int, list[float]] = {1: [], 2: []}
     # One thread in this process, so that one job is one core.
-    with Contestant("many", NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") as contestant:
+    with Contestant(__file__, "many", NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") as contestant:
         for _ in range(1 if quick else 3):
             for jobs in times:
                 times[jobs].append(contestant(jobs=jobs)["seconds"])
@@ -300,6 +259,6 @@ def main(quick: bool) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
-        serve(sys.argv[2])
+        serve(JOBS[sys.argv[2]])
     else:
         main("--quick" in sys.argv)

@@ -1,14 +1,17 @@
-"""What every benchmark shares: where results go, and on which machine and commit they were made."""
+"""What every benchmark shares: contestants in processes of their own, where results go, on which machine and commit."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import select
 import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 OUT = Path(__file__).parent / "out"
@@ -50,6 +53,59 @@ def peak_extra_mb_of(job: Callable[[], object]) -> float:
     before = _status_kb("VmRSS")
     job()
     return (_status_kb("VmHWM") - before) / 1024
+
+
+class Contestant:
+    """A process that keeps its imports and answers one job after the other: ``python SCRIPT --serve JOB``."""
+
+    def __init__(self, script: str, job: str, **env: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, script, "--serve", job],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | env,
+        )
+
+    def __call__(self, **setting: Any) -> dict[str, Any]:
+        answer = self.ask_within(None, **setting)
+        assert answer is not None
+        return answer
+
+    def ask_within(self, seconds: float | None, **setting: Any) -> dict[str, Any] | None:
+        """The answer, or None when it takes longer: then the process is ended, and answers no more."""
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None  # noqa: PT018
+        process.stdin.write(json.dumps(setting) + "\n")
+        process.stdin.flush()
+        if not select.select([process.stdout], [], [], seconds)[0]:
+            process.kill()
+            return None
+        answer = process.stdout.readline()
+        if not answer:
+            raise SystemExit("a contestant died; its message is above")
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def __enter__(self) -> Contestant:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def serve(job: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """The contestant's side: settings come in as lines of JSON, answers go out."""
+    for line in sys.stdin:
+        print(json.dumps(job(json.loads(line))), flush=True)
+
+
+def summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Median and spread of the answers' seconds."""
+    times = sorted(answer["seconds"] for answer in answers)
+    return {"median_s": median(times), "min_s": times[0], "max_s": times[-1], "last": answers[-1]}
 
 
 def _status_kb(field: str) -> int:

@@ -3,6 +3,7 @@
 Sizes and seeds come in, arrays and truths go out. It knows no files and no command line.
 """
 
+from pairframe.testing.agreement import Agreement, agreement
 from pairframe.testing.closed_forms import Gaussian, GaussianAnswer, unbalanced_gaussians
 from pairframe.testing.conformance import EngineSuite
 from pairframe.testing.problems import CASES, Case
@@ -10,10 +11,12 @@ from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge
 
 __all__ = [
     "CASES",
+    "Agreement",
     "Case",
     "EngineSuite",
     "Gaussian",
     "GaussianAnswer",
+    "agreement",
     "disc",
     "embryo",
     "growing_embryo",
