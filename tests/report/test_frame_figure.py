@@ -45,9 +45,14 @@ def test_the_source_is_where_the_array_says() -> None:
     np.testing.assert_array_equal(image[0, 59], 1.0)
 
 
-@pytest.mark.parametrize(("px_size_um", "width", "bar_um"), [(8.0, 576, 500), (0.65, 100, 10), (1.0, 9, 1)])
+@pytest.mark.parametrize(("px_size_um", "width", "bar_um"), [(8.0, 576, 500), (0.65, 100, 10), (0.2, 125, 5)])
 def test_the_scale_bar_is_round_and_as_long_as_it_says(px_size_um: float, width: int, bar_um: float) -> None:
     ax = figures.add_scale_bar(Figure().add_subplot(), px_size_um, (50, width))
     (bar,) = ax.lines
     assert np.ptp(bar.get_xdata()) * px_size_um == pytest.approx(bar_um)
     assert ax.texts[0].get_text() == f"{bar_um:g} µm"
+
+
+def test_without_a_pixel_size_the_scale_bar_counts_pixels() -> None:
+    ax = figures.add_scale_bar(Figure().add_subplot(), 1.0, (50, 9))
+    assert ax.texts[0].get_text() == "1 px"

@@ -1,0 +1,21 @@
+"""How an answer is certified
+=============================
+
+Gap and marginal error over work: the gap bounds how far the value is from the best one, whatever happens before. At the
+same tolerance, a shorter blur is the harder problem. Writes convergence.png.
+"""
+
+import pairframe as pf
+from pairframe.report.figures import convergence_plot, new_figure
+from pairframe.testing import growing_embryo
+
+early, late = growing_embryo(6)[1:4:2]
+figure = new_figure(13.0, 4.2)
+for blur_um, ax in zip((40.0, 20.0, 10.0), figure.subplots(1, 3, sharey=True), strict=True):
+    result = pf.compare(early, late, pf.TransportConfig(px_size_um=10.0, blur_um=blur_um, tol=1e-8))
+    convergence_plot(result, ax)
+    ax.set_title(f"blur {blur_um:g} µm: {ax.get_title()}", fontsize=9)
+    print(
+        f"blur {blur_um:g} um: {result.status}, relative gap {result.relative_gap:.1e}, {result.iterations} iterations"
+    )
+figure.savefig("convergence.png", dpi=90)

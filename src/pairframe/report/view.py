@@ -1,0 +1,153 @@
+"""A result seen through its frame: arrays are cut to it, so a small object on a huge canvas costs and shows no canvas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines import Status
+from pairframe.frame import BoxYX
+from pairframe.report.style import (
+    CREATED_COLOUR,
+    DESTROYED_COLOUR,
+    MOVED_COLOUR,
+    SMALL_SIZE,
+    SOURCE_COLOUR,
+    TARGET_COLOUR,
+    WARNING_COLOUR,
+    add_scale_bar_below,
+    rgb,
+)
+from pairframe.results import TransportResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
+Float = NDArray[np.float64]
+UNFINISHED = (Status.max_iterations, Status.impossible)
+
+
+def frame_box(result: TransportResult) -> BoxYX:
+    """The part of the frame that lies on the canvas, canonical px."""
+    return result.transform.pair_crop_box_yx.clamp(result.transform.canon_shape_hw)
+
+
+def in_frame(result: TransportResult, canonical: NDArray[Any]) -> NDArray[Any]:
+    """The frame's part (H, W, ...) of a canonical array (Hc, Wc, ...)."""
+    return canonical[frame_box(result).slices]
+
+
+def lifted(result: TransportResult, mass_work: Float) -> Float:
+    """Work-grid mass (Hw, Ww) as mass per canonical pixel inside the frame, (H, W)."""
+    crop = result.transform.pair_crop_box_yx
+    alone = replace(
+        result.transform,
+        canon_shape_hw=frame_box(result).shape_hw,
+        pair_crop_box_yx=BoxYX(0, crop.h, 0, crop.w),
+    )
+    return alone.rasterize_to_canon(mass_work)
+
+
+def full_pixel_mass(result: TransportResult) -> float:
+    """The most mass that a canonical pixel holds on either side; 1 for masks."""
+    most = max(float(mass.max()) for mass in (result.work.mass_source, result.work.mass_target))
+    return most / result.transform.downsample_factor**2
+
+
+def is_area(result: TransportResult) -> bool:
+    """Whether mass counts pixels, and so is an area. Intensities are none."""
+    return result.config.mass_mode == "uniform"
+
+
+# --- pictures --------------------------------------------------------------------------------
+
+
+def tint(mass_a: NDArray[np.generic], mass_b: NDArray[np.generic]) -> Float:
+    """White canvas with source and target laid over it, fainter where there is less; (H, W, 3) RGB in 0..1."""
+    picture = np.ones((*mass_a.shape, 3))
+    for mass, colour in ((mass_b, TARGET_COLOUR), (mass_a, SOURCE_COLOUR)):
+        alpha = 0.6 * _strength(np.asarray(mass, dtype=np.float64))[..., None]
+        picture = (1 - alpha) * picture + alpha * rgb(colour)
+    return picture
+
+
+def compose(moved: Float, created: Float, destroyed: Float, full: float) -> Float:
+    """Kept, new and lost mass in one picture.
+
+    Parameters
+    ----------
+    moved, created, destroyed : (H, W)
+        Mass per pixel.
+    full : float
+        The mass of a pixel in full colour.
+
+    Returns
+    -------
+    (H, W, 3) RGB in 0..1: the colours mixed by mass, on white.
+    """
+    parts = np.stack([moved, created, destroyed], axis=-1)
+    total = parts.sum(axis=-1, keepdims=True)
+    share = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
+    colours = np.stack([rgb(colour) for colour in (MOVED_COLOUR, CREATED_COLOUR, DESTROYED_COLOUR)])
+    alpha = np.clip(total / full, 0.0, 1.0) if full > 0 else np.zeros_like(total)
+    mixed: Float = 1.0 - alpha * (1.0 - share @ colours)
+    return mixed
+
+
+def _strength(mass: Float) -> Float:
+    """0 for nothing to 1 for a full pixel; a few very bright ones do not make the others disappear."""
+    positive = mass[mass > 0]
+    if positive.size == 0:
+        return np.zeros(mass.shape)
+    return np.clip(mass / np.quantile(positive, 0.95, method="lower"), 0.0, 1.0)
+
+
+def show(result: TransportResult, picture: Float, ax: Axes, **style: Any) -> AxesImage:
+    """A picture of the frame, (H, W) or RGB, in canonical coordinates, y down; NaN is shown as nothing."""
+    box, crop = frame_box(result), result.transform.pair_crop_box_yx
+    image = ax.imshow(picture, extent=(box.x0, box.x1, box.y1, box.y0), interpolation="nearest", **style)
+    ax.set_xlim(crop.x0, crop.x1)
+    ax.set_ylim(crop.y1, crop.y0)
+    ax.set_aspect("equal")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_color("0.6")
+    add_scale_bar_below(ax, result.transform.px_size_um, (crop.x0, crop.x1))
+    mark_unfinished(result, ax)
+    return image
+
+
+def mark_unfinished(result: TransportResult, ax: Axes) -> None:
+    """An answer that did not converge says so in every panel."""
+    if result.status in UNFINISHED:
+        ax.text(
+            0.02,
+            0.97,
+            f"not converged: {result.status}",
+            transform=ax.transAxes,
+            ha="left",
+            va="top",
+            fontsize=SMALL_SIZE,
+            fontweight="bold",
+            color="white",
+            bbox={"facecolor": WARNING_COLOUR, "edgecolor": "none", "pad": 2.0},
+        )
+
+
+def outline(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "0.55") -> None:
+    """The rim of a mask as a thin line along its pixels' edges; (Hw, Ww) work-grid mass."""
+    from matplotlib.collections import LineCollection
+
+    mask = np.pad(lifted(result, mass_work) > 0, 1)  # a rim also where the mask meets the frame
+    corner = frame_box(result)
+    y, x = np.argwhere(mask[1:, 1:-1] != mask[:-1, 1:-1]).T  # between a row and the next one
+    level = np.stack([np.stack([x, y], axis=-1), np.stack([x + 1, y], axis=-1)], axis=1)
+    y, x = np.argwhere(mask[1:-1, 1:] != mask[1:-1, :-1]).T
+    upright = np.stack([np.stack([x, y], axis=-1), np.stack([x, y + 1], axis=-1)], axis=1)
+    edges = np.concatenate([level, upright]) + np.array([corner.x0, corner.y0])
+    ax.add_collection(LineCollection(list(edges), colors=colour, linewidths=0.8, capstyle="projecting"), autolim=False)
