@@ -22,6 +22,7 @@ _HOME_OF = {
     "backends": "pairframe.engines.backends",
     "PlanOperator": "pairframe.maps",
     "TransportResult": "pairframe.results",
+    "load": "pairframe.results",
     "compare": "pairframe.pipeline",
     "compare_many": "pairframe.pipeline",
     "divergence": "pairframe.pipeline",

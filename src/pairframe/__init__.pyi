@@ -16,5 +16,6 @@ from pairframe.pipeline import compare_many as compare_many
 from pairframe.pipeline import divergence as divergence
 from pairframe.problem import TransportConfig as TransportConfig
 from pairframe.results import TransportResult as TransportResult
+from pairframe.results import load as load
 
 __all__: list[str]

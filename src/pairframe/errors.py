@@ -282,3 +282,46 @@ class SolveOptionsError(EngineError):
 
 class StartError(EngineError):
     """Starting potentials that do not fit the problem."""
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+class StoreError(InputError):
+    """A folder of results that cannot be used."""
+
+
+class StoreMissingError(StoreError):
+    """There are no results at that place."""
+
+
+class UnknownPairError(StoreError):
+    """The store has no pair of that name, no result for it, or one must be chosen."""
+
+
+class PairExistsError(StoreError):
+    """The store has that pair already."""
+
+
+class ForeignFolderError(StoreError):
+    """The folder holds something else."""
+
+
+class StoreVersionError(StoreError):
+    """The store was written by another version of the schema."""
+
+
+class BrokenStoreError(StoreError):
+    """A part of the store is damaged or missing."""
+
+
+class StoreLockedError(StoreError):
+    """Somebody else is writing to the store."""
+
+
+class StoreRowError(StoreError):
+    """A row that has no place in the table."""
+
+
+class StoreWriteError(StoreError, OutputError):
+    """The store cannot be written: no space, no permission."""

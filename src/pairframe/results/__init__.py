@@ -5,5 +5,7 @@ It must not know how a problem is solved, nor how results are shown.
 """
 
 from pairframe.results.result import TransportResult, WorkMaps
+from pairframe.results.rows import failed_row
+from pairframe.results.store import ResultStore, load
 
-__all__ = ["TransportResult", "WorkMaps"]
+__all__ = ["ResultStore", "TransportResult", "WorkMaps", "failed_row", "load"]

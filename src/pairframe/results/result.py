@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
 from pairframe.problem import Scales, TransportConfig
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
@@ -214,6 +218,47 @@ class TransportResult(_FrozenArrays):
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")
         return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+
+    # --- keeping and showing -----------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], *, pair_id: str = "pair", overwrite: bool = False) -> None:
+        """Keep this result in the folder `path`, which may hold many; `pairframe.load` gives it back bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one with results.
+        pair_id : str
+            Name of this result there.
+        overwrite : bool
+            Replace the pair of that name; also allows a folder with other things in it, which stay.
+        """
+        from pairframe.results.store import save
+
+        save(self, path, pair_id=pair_id, overwrite=overwrite)
+
+    def to_xarray(self) -> xr.Dataset:
+        """All maps with coordinates in um and units; ``work_*`` are those of the work grid."""
+        from pairframe.results.xarray_view import to_xarray
+
+        return to_xarray(self)
+
+    def save_tif(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write an ImageJ stack of the maps that opens calibrated in Fiji. See `pairframe.results.export`."""
+        from pairframe.results.export import export_tif
+
+        export_tif(self, path, overwrite=overwrite)
+
+    def save_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one line per work pixel, and the scalars beside it. See `pairframe.results.export`."""
+        from pairframe.results.export import export_csv
+
+        export_csv(self, path, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        from pairframe.results.repr_html import repr_html
+
+        return repr_html(self)
 
     def __repr__(self) -> str:
         h, w = self.transform.canon_shape_hw

@@ -1,0 +1,149 @@
+"""Results for other programs: an ImageJ stack and CSV. For everything, and exactly, use `TransportResult.save`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.errors import FileError, PixelSizeError, UnknownFormatError
+from pairframe.results import disk
+from pairframe.results.result import TransportResult
+from pairframe.results.rows import result_row
+from pairframe.results.schema import BY_NAME
+
+CHANNELS = ("source", "target", "created", "destroyed", "dy", "dx", "speed")
+_IMAGEJ_UM = (1e-9, 1e9)  # ImageJ keeps 1 / size as a ratio of two 32-bit integers
+_IMAGEJ_BYTES = 4 * 2**30  # and has no file beyond this
+_NOT_SCALARS = {"pair_id", "maps_group", "source", "target", "created_at", "seconds", "error"}
+
+
+def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
+
+    float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
+    (um/frame, NaN where unknown). A result in pixels (``px_size_um`` 1.0) gets no micrometres.
+    """
+    import tifffile
+
+    path = _new_path(path, (".tif", ".tiff"), overwrite)
+    channels = tif_channels(result)
+    size = result.transform.px_size_um
+    if not _IMAGEJ_UM[0] <= size <= _IMAGEJ_UM[1] or channels.nbytes >= _IMAGEJ_BYTES:
+        raise PixelSizeError(
+            "a pixel size and a canvas that an ImageJ TIFF can hold",
+            f"{size:g} um, {channels.nbytes / 2**30:.1f} GiB",
+            "check the unit, or keep the result with save",
+        )
+    metadata: dict[str, Any] = {
+        "axes": "CYX",
+        "mode": "grayscale",
+        "unit": "pixel" if size == 1.0 else "micron",
+        "Labels": list(CHANNELS),
+        "Ranges": tuple(limit for channel in channels for limit in _shown_range(channel)),
+    }
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, channels, imagej=True, resolution=(1 / size, 1 / size), metadata=metadata)
+    _write(path, stream.getvalue())
+
+
+def tif_channels(result: TransportResult) -> NDArray[np.float32]:
+    """(7, Hc, Wc): the maps in the order of `CHANNELS`."""
+    transform, work = result.transform, result.work
+    dy, dx = np.moveaxis(result.velocity_field, -1, 0)
+    maps = (
+        transform.rasterize_to_canon(work.mass_source),
+        transform.rasterize_to_canon(work.mass_target),
+        result.mass_created,
+        result.mass_destroyed,
+        dy,
+        dx,
+        np.hypot(dy, dx),
+    )
+    with np.errstate(over="ignore"):
+        return np.stack(maps).astype(np.float32)
+
+
+def export_csv(result: TransportResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write one line per work pixel that has mass in either mask, and beside it ``<name>_scalars.csv``.
+
+    Numbers have all their digits; unknown ones are empty.
+    """
+    path = _new_path(path, (".csv",), overwrite)
+    scalars_path = _new_path(path.with_name(f"{path.stem}_scalars.csv"), (".csv",), overwrite)
+    row = result_row(result, "pair")
+    scalars = [
+        (name, value, BY_NAME[name].unit, BY_NAME[name].meaning)
+        for name, value in row.items()
+        if name not in _NOT_SCALARS
+    ]
+    _write(scalars_path, _csv(("name", "value", "unit", "meaning"), scalars))
+    columns = pixel_columns(result)
+    _write(path, _csv(tuple(columns), zip(*(values.tolist() for values in columns.values()), strict=True)))
+
+
+def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
+    """One entry per work pixel with mass, (n,) arrays: where it is, what it holds, what became of it."""
+    work, transform = result.work, result.transform
+    y, x = np.nonzero((work.mass_source > 0) | (work.mass_target > 0))
+    centre_um = transform.work_to_canon_yx(np.stack([y, x], axis=-1) + 0.5) * transform.px_size_um
+    velocity_um = work.velocity_px[y, x] * transform.work_px_size_um
+    um_per_cost = result.scales.cost_um_from_cost_work(1.0)
+    cost = "cost_{}_um2" if result.scales.power == 2 else "cost_{}_um"
+    return {
+        "work_y": y,
+        "work_x": x,
+        "y_um": centre_um[:, 0],
+        "x_um": centre_um[:, 1],
+        "mass_source": work.mass_source[y, x],
+        "mass_target": work.mass_target[y, x],
+        "mass_created": work.mass_created[y, x],
+        "mass_destroyed": work.mass_destroyed[y, x],
+        "dy_um_per_frame": velocity_um[:, 0],
+        "dx_um_per_frame": velocity_um[:, 1],
+        "speed_um_per_frame": np.hypot(velocity_um[:, 0], velocity_um[:, 1]),
+        cost.format("source"): work.cost_source[y, x] * um_per_cost,
+        cost.format("target"): work.cost_target[y, x] * um_per_cost,
+    }
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+
+def _shown_range(channel: NDArray[np.float32]) -> tuple[float, float]:
+    """Of the display in ImageJ: all known values."""
+    known = channel[np.isfinite(channel)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    return (low, high) if high > low else (low, low + 1.0)
+
+
+def _csv(header: tuple[str, ...], lines: Any) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in line] for line in lines)
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+def _new_path(path: str | os.PathLike[str], suffixes: tuple[str, ...], overwrite: bool) -> Path:
+    path = Path(path)
+    if path.suffix.lower() not in suffixes:
+        raise UnknownFormatError(f"a name that ends in {' or '.join(suffixes)}", f"{str(path)!r}", "change the name")
+    if os.path.lexists(path) and (not overwrite or path.is_dir()):
+        raise FileError("a new file", f"{str(path)!r}, which exists", "choose another name or pass overwrite=True")
+    return path
+
+
+def _write(path: Path, content: bytes) -> None:
+    with disk.write_errors(path):
+        disk.replace_file(path, content)

@@ -1,0 +1,70 @@
+"""How a result shows itself in a notebook: a small picture and a small table, nothing from the network."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.results.result import TransportResult
+
+_PICTURE_PX = 360
+# Okabe and Ito's palette: told apart by (nearly) everybody.
+_SOURCE, _TARGET = np.array([0, 114, 178]), np.array([230, 159, 0])
+_DESTROYED, _CREATED = np.array([213, 94, 0]), np.array([0, 158, 115])
+
+
+def repr_html(result: TransportResult) -> str:
+    """Source and target, destroyed and created as an inline PNG; the scalars as a table. Every text is escaped."""
+    picture = base64.b64encode(picture_png(result)).decode()
+    lines = [line.split(maxsplit=1) for line in result.summary().splitlines()]
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(text)}</td></tr>'
+        for name, text in lines
+    )
+    h, w = result.transform.canon_shape_hw
+    return (
+        '<div class="pairframe-result">'
+        f"<p><b>TransportResult</b> on a {h} x {w} canvas</p>"
+        f'<img src="data:image/png;base64,{picture}" style="image-rendering:pixelated" '
+        'alt="left: source blue, target orange; right: destroyed vermilion, created green">'
+        "<p>left: <span>source blue, target orange</span>; right: <span>destroyed vermilion, created green</span></p>"
+        f"<table>{rows}</table></div>"
+    )
+
+
+def picture_png(result: TransportResult) -> bytes:
+    """The frame twice, side by side: the masks, and what became of them."""
+    from PIL import Image
+
+    work = result.work
+    masks = _mixed(_shade(work.mass_source), _SOURCE, _shade(work.mass_target), _TARGET)
+    largest = max(float(work.mass_source.max()), float(work.mass_target.max()))
+    changes = _mixed(_shade(work.mass_destroyed, largest), _DESTROYED, _shade(work.mass_created, largest), _CREATED)
+    gap = np.full((masks.shape[0], max(1, masks.shape[1] // 40), 3), 255, np.uint8)
+    image = Image.fromarray(np.concatenate([masks, gap, changes], axis=1))
+    factor = _PICTURE_PX / max(image.height, image.width / 2)
+    size = max(1, round(image.width * factor)), max(1, round(image.height * factor))
+    smaller = Image.Resampling.BOX if factor < 1 else Image.Resampling.NEAREST
+    stream = io.BytesIO()
+    image.resize(size, smaller).save(stream, format="PNG", optimize=True)
+    return stream.getvalue()
+
+
+def _shade(mass_work: NDArray[np.float64], largest: float | None = None) -> NDArray[np.float64]:
+    """(Hw, Ww) from 0 to 1."""
+    top = float(mass_work.max()) if largest is None else largest
+    return np.clip(mass_work / top, 0.0, 1.0) if top > 0 else np.zeros(mass_work.shape)
+
+
+def _mixed(
+    shade_a: NDArray[np.float64], colour_a: NDArray[np.int_], shade_b: NDArray[np.float64], colour_b: NDArray[np.int_]
+) -> NDArray[np.uint8]:
+    """(Hw, Ww, 3) on white: where both are, the colour between the two."""
+    a, b = shade_a[..., None], shade_b[..., None]
+    colour = (a * colour_a + b * colour_b) / np.maximum(a + b, np.finfo(float).tiny)
+    cover = np.maximum(a, b)
+    return np.rint(255 * (1 - cover) + cover * colour).astype(np.uint8)

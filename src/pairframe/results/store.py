@@ -1,0 +1,266 @@
+"""`ResultStore`: a folder that keeps results, one pair or many; `results.parquet` says what is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairframe._version import __version__
+from pairframe.errors import (
+    BrokenStoreError,
+    ForeignFolderError,
+    PairExistsError,
+    StoreError,
+    StoreRowError,
+    UnknownPairError,
+)
+from pairframe.results import disk
+from pairframe.results.group import check_version, damage_is_our_error, group_files, read_group
+from pairframe.results.result import TransportResult
+from pairframe.results.rows import result_row
+from pairframe.results.schema import FAILED, SCHEMA_VERSION, Row, check_pair_id, check_row
+from pairframe.results.table import read_table, table_bytes, upsert
+from pairframe.results.tidy import Leftovers, remove_group
+from pairframe.results.variables import attributes_of, plain_number, variables_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+# What pairframe itself puts into a folder of results.
+OUR_NAMES = frozenset({"results.parquet", "maps.zarr", "report.html", "pairs", "summary.json", disk.LOCK})
+_INDEX = ["pair_id", "status", "error", "advice", "maps_group"]
+
+
+class ResultStore:
+    """Results on disk. Workers write maps, side by side; one writer at a time commits the rows that name them.
+
+    Parameters
+    ----------
+    out : path
+        The folder; nothing is touched until it is read or written.
+    lock_wait_s : float
+        How long `commit` waits for another writer before it gives up.
+
+    Attributes
+    ----------
+    out, table_path, maps_path : Path
+        The folder, its ``results.parquet`` and its ``maps.zarr``.
+    """
+
+    def __init__(self, out: str | os.PathLike[str], *, lock_wait_s: float = 10.0) -> None:
+        self.out = Path(out)
+        self.table_path = self.out / "results.parquet"
+        self.maps_path = self.out / "maps.zarr"
+        self._lock_wait_s = lock_wait_s
+        self._leftovers = Leftovers(self.out, self.maps_path, time.time())
+
+    def __repr__(self) -> str:
+        return f"ResultStore({str(self.out)!r})"
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether something was committed here."""
+        return self.table_path.is_file()
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair, good or failed, in the order of their first commit; columns as in `schema.COLUMNS`."""
+        import pandas as pd
+        import pyarrow as pa
+
+        # Integers stay integers beside failed pairs, which have none.
+        frame: pd.DataFrame = read_table(self.table_path).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        return frame
+
+    def pair_ids(self) -> list[str]:
+        """Names of the pairs, failed ones too."""
+        names: list[str] = read_table(self.table_path, ["pair_id"]).column("pair_id").to_pylist()
+        return names
+
+    def load(self, pair_id: str | None = None) -> TransportResult:
+        """The result of a pair, exactly as it was written; without a name, the only one."""
+        name, folder = self._find(pair_id)
+        try:
+            return read_group(folder, name)
+        except BrokenStoreError:
+            # A writer may have replaced the result since the table was read.
+            _, again = self._find(name)
+            if again == folder:
+                raise
+            return read_group(again, name)
+
+    def open_maps(self, pair_id: str | None = None) -> xr.Dataset:
+        """The maps of a pair as they lie on disk; arrays are read when they are used. Names as in `to_xarray`."""
+        import xarray as xr
+
+        _, folder = self._find(pair_id)
+        with damage_is_our_error(folder):
+            dataset: xr.Dataset = xr.open_zarr(folder, chunks=None, consolidated=True)
+            check_version(dataset.attrs.get("schema_version"), folder)
+        return dataset
+
+    def _find(self, pair_id: str | None) -> tuple[str, Path]:
+        """The name of a pair that has a result, and the folder of its maps."""
+        rows = {row["pair_id"]: row for row in read_table(self.table_path, _INDEX).to_pylist()}
+        if pair_id is None and len(rows) == 1:
+            pair_id = next(iter(rows))
+        if pair_id is None or pair_id not in rows:
+            known = ", ".join(ascii(name)[:80] for name in list(rows)[:5]) + (", ..." if len(rows) > 5 else "")
+            raise UnknownPairError(
+                f"the name of one of the {len(rows)} pairs in {str(self.out)!r}",
+                "none" if pair_id is None else ascii(pair_id)[:80],
+                f"give pair_id, for instance one of {known}" if rows else "run a comparison first",
+            )
+        row = rows[pair_id]
+        if row["status"] == FAILED or row["maps_group"] is None:
+            raise UnknownPairError(
+                "a pair with a result",
+                f"{ascii(pair_id)[:80]}, which failed: {row['error']}",
+                row["advice"] or "run this comparison again",
+            )
+        return pair_id, disk.group_folder(self.maps_path, row["maps_group"])
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def create(self, *, overwrite: bool = False) -> None:
+        """Make the folder. One that holds something else is refused, unless `overwrite` says to write beside it."""
+        with disk.write_errors(self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
+            found = {path.name for path in self.out.iterdir() if not path.name.startswith(disk.TEMPORARY)}
+        foreign = sorted(found - OUR_NAMES)
+        if foreign and not self.exists() and not overwrite:
+            raise ForeignFolderError(
+                "an empty folder, or one with results",
+                f"{str(self.out)!r}, which holds {ascii(foreign[0])[:80]}",
+                "choose another folder, or say overwrite to write beside what is there",
+            )
+        if self.exists():
+            read_table(self.table_path, [])  # refuses a damaged or unknown one before any work is done
+
+    def write_maps(
+        self,
+        result: TransportResult,
+        pair_id: str,
+        *,
+        source: str | None = None,
+        target: str | None = None,
+        seconds: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """Write the maps of a result and return the row to commit; until then nobody sees them. See `result_row`."""
+        check_pair_id(pair_id)
+        group = disk.new_group_name(pair_id)
+        row = result_row(result, pair_id, group, source=source, target=target, seconds=seconds, extra=extra)
+        files = group_files(variables_of(result), _attributes(result, row, extra))
+        with disk.write_errors(self.out):
+            self._ensure_root()
+            with disk.new_folder(self.out) as folder:
+                disk.fill_folder(folder, files)
+                folder.rename(self.maps_path / group)
+            disk.flush_to_disk(self.maps_path)
+        return row
+
+    def commit(self, rows: Iterable[Row], *, replace: bool = True) -> None:
+        """Put rows into the table, all or none; a row replaces the one with its pair_id. Committing twice changes nothing.
+
+        Parameters
+        ----------
+        rows : iterable of rows
+            From `write_maps` and `failed_row`.
+        replace : bool
+            False makes a pair that is there already an error.
+        """
+        checked = [check_row(row) for row in rows]
+        if not checked:
+            return
+        for row in checked:
+            self._check_group_is_there(row)
+        with disk.write_errors(self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
+        with disk.writer_lock(self.out, self._lock_wait_s):
+            old = read_table(self.table_path) if self.exists() else None
+            old_groups = {} if old is None else dict(zip(*_columns(old, "pair_id", "maps_group"), strict=True))
+            known = [row["pair_id"] for row in checked if row["pair_id"] in old_groups]
+            if known and not replace:
+                raise _pair_exists(self.out, known[0])
+            content = table_bytes(upsert(old, checked))
+            with disk.write_errors(self.out):
+                disk.replace_file(self.table_path, content)
+            self._leftovers.remove(checked, old_groups)
+
+    def _check_group_is_there(self, row: Row) -> None:
+        group = row["maps_group"]
+        if group is not None and not (disk.is_group_name(group) and (self.maps_path / group).is_dir()):
+            raise StoreRowError(
+                "a row whose maps were written",
+                f"{ascii(row['pair_id'])[:80]} with maps_group {ascii(group)[:80]}, which is not there",
+                "write the maps with write_maps of the same store first",
+            )
+
+    def _ensure_root(self) -> None:
+        self.maps_path.mkdir(parents=True, exist_ok=True)
+        root = self.maps_path / "zarr.json"
+        if not root.exists():
+            attributes = {"schema_version": SCHEMA_VERSION}
+            node = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+            disk.replace_file(root, json.dumps(node).encode())
+
+
+# --- one result ------------------------------------------------------------------------------
+
+
+def save(
+    result: TransportResult, path: str | os.PathLike[str], *, pair_id: str = "pair", overwrite: bool = False
+) -> None:
+    """See `TransportResult.save`."""
+    store = ResultStore(path)
+    check_pair_id(pair_id)
+    store.create(overwrite=overwrite)
+    if not overwrite and store.exists() and pair_id in store.pair_ids():
+        raise _pair_exists(store.out, pair_id)
+    row = store.write_maps(result, pair_id)
+    try:
+        store.commit([row], replace=overwrite)
+    except StoreError:
+        if not store.exists() or row["maps_group"] not in _columns(read_table(store.table_path), "maps_group")[0]:
+            remove_group(store.out, store.maps_path, row["maps_group"])
+        raise
+
+
+def load(path: str | os.PathLike[str], pair_id: str | None = None) -> TransportResult:
+    """The result that was saved in a folder, bit for bit.
+
+    Parameters
+    ----------
+    path : path
+        As given to `TransportResult.save`, or the ``--out`` of a run.
+    pair_id : str, optional
+        Which one; may be left out when there is only one.
+    """
+    return ResultStore(path).load(pair_id)
+
+
+def _attributes(result: TransportResult, row: Row, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All of the row and more, so that a group can be read without the table."""
+    row_only = {name: plain_number(value) for name, value in row.items() if value is not None}
+    carried = {name: plain_number(row[name]) for name in extra or {}}
+    provenance = {"created_by": f"pairframe {__version__}", "created_at": row["created_at"]}
+    own = {name: value for name, value in row_only.items() if name not in carried}
+    return {**own, **attributes_of(result), "provenance": json.dumps(provenance), "extra": json.dumps(carried)}
+
+
+def _columns(table: Any, *names: str) -> list[list[Any]]:
+    return [table.column(name).to_pylist() for name in names]
+
+
+def _pair_exists(out: Path, pair_id: str) -> PairExistsError:
+    return PairExistsError(
+        "a pair that is not in the store yet",
+        f"{ascii(pair_id)[:80]}, which is in {str(out)!r}",
+        "give another pair_id, or overwrite=True to replace it",
+    )

@@ -1,0 +1,106 @@
+"""`results.parquet` in memory: read it and check it, put rows into it, turn it into bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pairframe.errors import BrokenStoreError, StoreMissingError, StoreRowError
+from pairframe.results.group import check_version
+from pairframe.results.schema import BY_NAME, COLUMNS, SCHEMA_VERSION, VERSION_KEY, Row, arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """The table, or some of its columns; an error when it is not one that `table_bytes` made."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as stream:
+            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            version = (file.schema_arrow.metadata or {}).get(VERSION_KEY.encode())
+            check_version(None if version is None else version.decode(), path)
+            _check_columns(file.schema_arrow, path)
+            table = file.read(columns)
+    except FileNotFoundError as error:
+        raise StoreMissingError(
+            "a folder with results (results.parquet)",
+            f"{str(path.parent)!r}, " + ("which has none" if path.parent.is_dir() else "which does not exist"),
+            "check the name, or run the comparison again: it did not finish",
+        ) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _broken(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    if "pair_id" in table.column_names:
+        names = table.column("pair_id")
+        if len(names.unique()) != len(names) or names.null_count:
+            raise _broken(path, "several rows for one pair, or a row for none")
+    return table
+
+
+def upsert(table: pa.Table | None, rows: Sequence[Row]) -> pa.Table:
+    """`table` with each row in the place of the one with its pair_id, or at the end."""
+    import pyarrow as pa
+
+    schema = arrow_schema()
+    extra_names = dict.fromkeys(name for row in rows for name in row if name not in BY_NAME)
+    arrays = [pa.array([row[column.name] for row in rows], column.arrow_type) for column in COLUMNS]
+    for name in extra_names:
+        try:
+            values = pa.array([row.get(name) for row in rows])
+        except pa.ArrowException as error:
+            raise _mixed(name, str(error)) from error
+        arrays.append(values)
+        schema = schema.append(pa.field(name, values.type))
+    new = pa.table(arrays, schema=schema)
+    if table is not None:
+        for name in extra_names:
+            if name in table.column_names:
+                _check_types_join(name, table.field(name), new.field(name))
+        new = pa.concat_tables([table, new], promote_options="permissive")
+    last: dict[str, int] = {}
+    for index, pair_id in enumerate(new.column("pair_id").to_pylist()):
+        last[pair_id] = index  # keeps the place of the first, takes the content of the last
+    return new.take(list(last.values())).replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Parquet, compressed, with a checksum on every page."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _check_columns(schema: pa.Schema, path: Path) -> None:
+    for column in COLUMNS:
+        if column.name not in schema.names:
+            raise _broken(path, f"no column {column.name!r}")
+        found = schema.field(column.name).type
+        if found != column.arrow_type:
+            raise _broken(path, f"{found} in column {column.name!r}, which is {column.kind}")
+
+
+def _check_types_join(name: str, old: pa.Field, new: pa.Field) -> None:
+    import pyarrow as pa
+
+    try:
+        pa.unify_schemas([pa.schema([old]), pa.schema([new])], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise _mixed(name, f"{new.type} for a column of {old.type}") from error
+
+
+def _mixed(name: str, what: str) -> StoreRowError:
+    return StoreRowError(f"values of one type in column {name!r}", what, "convert them, to text for instance")
+
+
+def _broken(path: Path, what: str) -> BrokenStoreError:
+    return BrokenStoreError(
+        "a table of results", f"{str(path)!r}: {what}", "move the folder away and run the comparisons again"
+    )

@@ -1,0 +1,150 @@
+"""A result as named variables with dimensions and units: what Zarr keeps and xarray shows; and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines import Status, TraceRecord
+from pairframe.frame import GridTransform
+from pairframe.problem import TransportConfig
+from pairframe.results.result import TransportResult, WorkMaps
+from pairframe.results.schema import FIELDS, SCHEMA_VERSION
+
+CANON = ("y_um", "x_um")
+WORK = ("work_y_um", "work_x_um")
+TRACE = ("trace_step",)
+COORDINATES = (*CANON, *WORK)
+_TRACE_UNITS = {"work": "kernel applications", "gap": "pixel mass work px^2", "marginal_error": "1"}
+_WORK_NAMES = ("mass_source", "mass_target", "mass_created", "mass_destroyed", "cost_source", "cost_target")
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """An array with the names of its dimensions; a coordinate has the name of its own."""
+
+    name: str
+    dims: tuple[str, ...]
+    values: NDArray[Any]
+    units: str
+    long_name: str
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """In the manner of the CF conventions."""
+        found = {"units": self.units, "long_name": self.long_name}
+        if self.name in COORDINATES:
+            found["axis"] = "Y" if "y_um" in self.name else "X"
+        return found
+
+
+def variables_of(result: TransportResult) -> list[Variable]:
+    """Coordinates, the canonical maps, the work-grid maps (``work_*``) and the trace (``trace_*``)."""
+    transform, work, power = result.transform, result.work, result.scales.power
+    cost_um = "pixel mass um^2" if power == 2 else "pixel mass um"
+    cost_work = "pixel mass work px^2" if power == 2 else "pixel mass work px"
+    mass, velocity = "pixel mass", result.velocity_field
+    found = _coordinates(transform)
+    for name, values, units, meaning in (
+        ("mass_source", transform.rasterize_to_canon(work.mass_source), mass, "source mass per pixel"),
+        ("mass_target", transform.rasterize_to_canon(work.mass_target), mass, "target mass per pixel"),
+        ("mass_created", result.mass_created, mass, "created mass per pixel"),
+        ("mass_destroyed", result.mass_destroyed, mass, "destroyed mass per pixel"),
+        ("velocity_dy", velocity[..., 0], "um/frame", "displacement down; NaN where unknown"),
+        ("velocity_dx", velocity[..., 1], "um/frame", "displacement to the right; NaN where unknown"),
+        ("velocity_valid", result.velocity_valid, "1", "where the displacement is known"),
+        ("cost_source", result.cost_source, cost_um, "transport cost by where it started"),
+        ("cost_target", result.cost_target, cost_um, "transport cost by where it ended"),
+    ):
+        found.append(Variable(name, CANON, values, units, meaning))
+    for name in _WORK_NAMES:
+        units = mass if name.startswith("mass") else cost_work
+        found.append(Variable(f"work_{name}", WORK, getattr(work, name), units, f"{name} per work pixel"))
+    for name, values, units, meaning in (
+        ("work_velocity_dy", work.velocity_px[..., 0], "work px/frame", "displacement down; NaN where unknown"),
+        ("work_velocity_dx", work.velocity_px[..., 1], "work px/frame", "displacement right; NaN where unknown"),
+        ("work_velocity_valid", work.velocity_valid, "1", "where the displacement is known"),
+        ("work_potential_source", work.potential_source, "work cost", "dual potential; NaN off the source"),
+        ("work_potential_target", work.potential_target, "work cost", "dual potential; NaN off the target"),
+    ):
+        found.append(Variable(name, WORK, values, units, meaning))
+    for column, name in enumerate(TraceRecord._fields):
+        values = np.array([record[column] for record in work.trace], dtype=np.float64)
+        found.append(Variable(f"trace_{name}", TRACE, values, _TRACE_UNITS[name], f"{name} during the solve"))
+    return found
+
+
+def attributes_of(result: TransportResult) -> dict[str, Any]:
+    """Scalars as they are (`plain_number`), the rest as JSON text, so that every format can hold them."""
+    scalars = {column.name: plain_number(getattr(result, column.name)) for column in FIELDS}
+    return {
+        "Conventions": "CF-1.11",
+        "title": "comparison of two masks by unbalanced optimal transport",
+        "schema_version": SCHEMA_VERSION,
+        "status": str(result.status),
+        **scalars,
+        "units": json.dumps({column.name: column.unit for column in FIELDS if column.unit}),
+        "config": result.config.to_json(),
+        "transform": result.transform.to_json(),
+        "versions": json.dumps(dict(result.versions)),
+        "notices": json.dumps(list(result.notices)),
+    }
+
+
+def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> TransportResult:
+    """The result whose `variables_of` and `attributes_of` these are."""
+    work = {f"work_{name}": name for name in (*_WORK_NAMES, "velocity_valid", "potential_source", "potential_target")}
+    trace = np.stack([variables[f"trace_{name}"] for name in TraceRecord._fields], axis=-1)
+    scalars: dict[str, Any] = {column.name: _FROM_PLAIN[column.kind](attributes[column.name]) for column in FIELDS}
+    arrays = ("mass_created", "mass_destroyed", "velocity_valid", "cost_source", "cost_target")
+    maps: dict[str, Any] = {name: variables[name] for name in arrays}
+    return TransportResult(
+        **maps,
+        velocity_field=_velocity(variables, ""),
+        **scalars,
+        status=Status(attributes["status"]),
+        config=TransportConfig.from_json(attributes["config"]),
+        transform=GridTransform.from_json(attributes["transform"]),
+        versions=json.loads(attributes["versions"]),
+        notices=tuple(json.loads(attributes["notices"])),
+        work=WorkMaps(
+            **{name: variables[stored] for stored, name in work.items()},
+            velocity_px=_velocity(variables, "work_"),
+            trace=tuple(TraceRecord(*record) for record in trace.tolist()),
+        ),
+    )
+
+
+def plain_number(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become text, as in the Zarr specification."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return "NaN" if math.isnan(plain) else "Infinity" if plain > 0 else "-Infinity"
+    return plain
+
+
+_FROM_PLAIN: dict[str, Callable[[Any], Any]] = {"float64": float, "int64": int, "string": str}
+
+
+def _velocity(variables: Mapping[str, NDArray[Any]], prefix: str) -> NDArray[np.float64]:
+    return np.stack([variables[f"{prefix}velocity_dy"], variables[f"{prefix}velocity_dx"]], axis=-1)
+
+
+def _coordinates(transform: GridTransform) -> list[Variable]:
+    """Centres of the pixels, um from the canvas's upper left corner."""
+    (hc, wc), (hw, ww) = transform.canon_shape_hw, transform.work_shape_hw
+    size = transform.px_size_um
+    work_y = transform.work_to_canon_yx(np.stack([np.arange(hw) + 0.5, np.zeros(hw)], axis=-1))[:, 0]
+    work_x = transform.work_to_canon_yx(np.stack([np.zeros(ww), np.arange(ww) + 0.5], axis=-1))[:, 1]
+    centres = ((np.arange(hc) + 0.5) * size, (np.arange(wc) + 0.5) * size, work_y * size, work_x * size)
+    meanings = ("down from the top edge", "right from the left edge") * 2
+    return [
+        Variable(name, (name,), values, "um", f"centres of the {'work ' * (name in WORK)}pixels, {meaning}")
+        for name, values, meaning in zip(COORDINATES, centres, meanings, strict=True)
+    ]

@@ -1,0 +1,26 @@
+"""A result as an `xarray.Dataset`, the same that a store holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pairframe.results.result import TransportResult
+from pairframe.results.variables import COORDINATES, attributes_of, variables_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def to_xarray(result: TransportResult) -> xr.Dataset:
+    """All maps with dimensions, coordinates (um, centres of pixels) and units.
+
+    Returns
+    -------
+    Dataset with (y_um, x_um) maps on the canonical image, (work_y_um, work_x_um) maps named ``work_*`` on the work grid,
+    the solve's history as ``trace_*``, scalars and provenance as attributes.
+    """
+    import xarray as xr
+
+    arrays = {v.name: (v.dims, v.values, v.attributes) for v in variables_of(result)}
+    coordinates = {name: arrays.pop(name) for name in COORDINATES}
+    return xr.Dataset(arrays, coordinates, attributes_of(result))
