@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairframe.engines import Progress, SolveOptions, Start, Status
-from pairframe.engines.processes import worker_pool
-from pairframe.engines.threads import at_most, n_cores
+from pairframe.engines import Progress, SolveOptions, Start, Status, get_engine
+from pairframe.engines.sampling import Sample, sample_support
+from pairframe.engines.threads import n_cores
 from pairframe.errors import (
     ConfigError,
-    PairframeError,
     PairsError,
     RaiseOnError,
     SolveFailedError,
     TransformError,
     UnsupportedProblemError,
-    WorkerDiedError,
 )
 from pairframe.frame import GridTransform, golden
 from pairframe.frame.crop import check_pair, shares_outside
@@ -38,13 +33,14 @@ from pairframe.maps import (
     divergence_of,
     feasible_part,
     solve_pair,
+    spread_part,
 )
 from pairframe.masks import Mask, mass_density, read_mask
 from pairframe.problem import TransportConfig, state_problem
 from pairframe.results import TransportResult
 from pairframe.results.build import Context, build_empty_result, build_result, plan_terms
 from pairframe.results.carry import carried_potentials
-from pairframe.results.parcel import Parcel, pack
+from pairframe.results.side_by_side import in_order
 
 Float = NDArray[np.float64]
 MaskLike = Mask | ArrayLike | os.PathLike[str]
@@ -86,8 +82,7 @@ def compare(
     if context.is_empty:
         result = build_empty_result(context)
     else:
-        solved, mass_scale = _state_and_solve(context, start, progress)
-        result = _mean(solved, mass_scale, context)
+        result = _mean(_state_and_solve(context, start, progress), context)
     if golden.is_debug(config.debug):
         result.check_books()
     if result.status in statuses:
@@ -106,8 +101,8 @@ def divergence(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig | Non
     context = _frame(_read(mask_a, mask_b, config, None), None)
     if context.is_empty:
         return math.nan
-    solved, mass_scale = _state_and_solve(context, None)
-    return divergence_of(solved).value * mass_scale
+    solved = _state_and_solve(context, None)
+    return divergence_of(solved.pair).value * solved.mass_scale
 
 
 # --- READ ------------------------------------------------------------------------------------
@@ -188,29 +183,55 @@ def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
 # --- STATE and SOLVE -------------------------------------------------------------------------
 
 
-def _state_and_solve(
-    context: Context, start: Start | None, progress: Progress | None = None
-) -> tuple[SolvedPair, float]:
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A solved pair and what leads from it back to the masses (Hw, Ww) of the frame.
+
+    `samples` stand for the masses where an engine asked for fewer points; without them, `masses` are the frame's own.
+    """
+
+    pair: SolvedPair
+    masses: tuple[Float, Float]
+    mass_scale: float
+    samples: tuple[Sample, Sample] | None
+
+
+def _state_and_solve(context: Context, start: Start | None, progress: Progress | None = None) -> _Solved:
     config, masses = context.config, (context.mass_work_a, context.mass_work_b)
-    if config.max_support_points is not None:
+    samples = _samples(context)
+    if samples is not None:
+        masses = (samples[0].mass, samples[1].mass)
+    problem, mass_scale = state_problem(*masses, config, context.transform)
+    options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
+    return _Solved(solve_pair(problem, masses, config.backend, options, start, progress), masses, mass_scale, samples)
+
+
+def _samples(context: Context) -> tuple[Sample, Sample] | None:
+    config = context.config
+    if config.max_support_points is None:
+        return None
+    if not get_engine(config.backend).needs_points:
         raise UnsupportedProblemError(
             "no max_support_points with an engine that uses every pixel",
             f"max_support_points={config.max_support_points} with backend {config.backend!r}",
             "leave it out, or raise downsample_factor for a coarser problem",
         )
-    problem, mass_scale = state_problem(*masses, config, context.transform)
-    options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
-    return solve_pair(problem, masses, config.backend, options, start, progress), mass_scale
+    a, b = (
+        sample_support(mass, config.max_support_points, config.seed)
+        for mass in (context.mass_work_a, context.mass_work_b)
+    )
+    return None if a.is_whole and b.is_whole else (a, b)
 
 
 # --- MEAN and KEEP ---------------------------------------------------------------------------
 
 
-def _mean(solved: SolvedPair, mass_scale: float, context: Context) -> TransportResult:
-    problem, config = solved.solution.problem, context.config
-    plan = PlanOperator.of(solved.solution)
-    part = feasible_part(plan).in_units_of(context.mass_work_a, context.mass_work_b, mass_scale)
-    noise_floors = (solved.self_a.noise_floor, solved.self_b.noise_floor)
+def _mean(solved: _Solved, context: Context) -> TransportResult:
+    pair = solved.pair
+    problem, config = pair.solution.problem, context.config
+    plan = PlanOperator.of(pair.solution)
+    part = feasible_part(plan).in_units_of(*solved.masses, solved.mass_scale)
+    noise_floors = (pair.self_a.noise_floor, pair.self_b.noise_floor)
     self_shift: Float | None = None
     if problem.is_symmetric:
         # The pair is its own self-problem: take it from the same numbers, and nothing moves, exactly.
@@ -218,20 +239,28 @@ def _mean(solved: SolvedPair, mass_scale: float, context: Context) -> TransportR
         noise_floors = (part.destroyed_share, part.destroyed_share)
     elif config.debias:
         self_shift = np.full(part.shift_yx.shape, np.nan)
-        self_shift[problem.support_a] = solved.self_a.shift_yx
-    velocity = displacement(part, self_shift if config.debias else None)
-    for name, own in (("source", solved.self_a), ("target", solved.self_b)):
+        self_shift[problem.support_a] = pair.self_a.shift_yx
+    velocity, valid = displacement(part, self_shift if config.debias else None)
+    if solved.samples is not None:
+        a, b = solved.samples
+        part = spread_part(part, a, b, context.mass_work_a, context.mass_work_b)
+        velocity, valid = a.spread(velocity), a.spread(valid)
+        context = context.with_notices(
+            f"sampled with seed {config.seed}: {a.n_after} points stand for {a.n_before} source pixels, "
+            f"{b.n_after} for {b.n_before} target pixels"
+        )
+    for name, own in (("source", pair.self_a), ("target", pair.self_b)):
         if own.solution.status != Status.converged:
             status = own.solution.status
             context = context.with_notices(f"the {name} against itself ended with {status}: {status.advice}")
     return build_result(
         context,
-        solved.solution,
-        mass_scale,
+        pair.solution,
+        solved.mass_scale,
         plan_terms(plan),
         part,
-        velocity,
-        divergence_of(solved),
+        (velocity, valid),
+        divergence_of(pair),
         noise_floors,
     )
 
@@ -280,47 +309,7 @@ def iter_results(
         for index, pair in enumerate(pairs):
             yield _compare_numbered(index, pair, config)
         return
-    # Neighbours share masks, so they stay together; towards the end the pieces get smaller, and no core waits long.
-    numbered = enumerate(pairs)
-    begun = 0
-    waiting: deque[Future[Parcel | list[TransportResult]]] = deque()
-    try:
-        with worker_pool((jobs if listed is None else min(jobs, listed)) - 1) as pool:
-            while True:
-                while sum(not piece.done() for piece in waiting) < 2 * (jobs - 1):
-                    left = 8 * jobs if listed is None else listed - begun
-                    chunk = list(islice(numbered, max(1, min(4, left // (4 * jobs)))))
-                    if not chunk:
-                        break
-                    begun += len(chunk)
-                    waiting.append(pool.submit(_compare_there, chunk, config))
-                if not waiting:
-                    return
-                # This process is a worker too: it computes while the others start, and its results need no trip.
-                if not waiting[0].done() and (chunk := list(islice(numbered, 1))):
-                    begun += 1
-                    waiting.append(_compare_here(chunk, config))
-                    continue
-                yield from _outcome(waiting.popleft())
-    finally:
-        for piece in waiting:  # after an error, or when nobody wants the rest: no parcel stays unopened
-            if not piece.cancelled() and piece.exception() is None:
-                _outcome(piece)
-
-
-def _compare_there(chunk: list[tuple[int, Pair]], config: TransportConfig) -> Parcel:
-    return pack(_compare_chunk(chunk, config))
-
-
-def _compare_here(chunk: list[tuple[int, Pair]], config: TransportConfig) -> Future[Parcel | list[TransportResult]]:
-    """What a worker would do, done in this process with one thread; an error waits for its turn like a result."""
-    outcome: Future[Parcel | list[TransportResult]] = Future()
-    try:
-        with at_most(1):
-            outcome.set_result(_compare_chunk(chunk, config))
-    except PairframeError as error:
-        outcome.set_exception(error)
-    return outcome
+    yield from in_order(partial(_compare_chunk, config=config), enumerate(pairs), listed, jobs)
 
 
 def _compare_numbered(index: int, pair: Pair, config: TransportConfig) -> TransportResult:
@@ -339,19 +328,6 @@ def _compare_numbered(index: int, pair: Pair, config: TransportConfig) -> Transp
 
 def _compare_chunk(chunk: list[tuple[int, Pair]], config: TransportConfig) -> list[TransportResult]:
     return [_compare_numbered(index, pair, config) for index, pair in chunk]
-
-
-def _outcome(future: Future[Parcel | list[TransportResult]]) -> list[TransportResult]:
-    try:
-        found = future.result()
-        return found.open() if isinstance(found, Parcel) else found
-    except BrokenProcessPool as error:
-        raise WorkerDiedError(
-            "the worker processes to live until their work is done",
-            "one that ended",
-            'put the calls of a script under if __name__ == "__main__":, or use fewer jobs if memory ran out; '
-            "jobs=1 needs no processes",
-        ) from error
 
 
 # --- checks ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pairframe.errors import BothMasksEmptyError, PairsError, WorkerDiedError
 from pairframe.maps import clear_self_cache, selves
 from pairframe.pipeline import compare, compare_many, iter_results
 from pairframe.problem import TransportConfig
-from pairframe.results import TransportResult
+from pairframe.results import TransportResult, side_by_side
 from pairframe.testing import disc
 
 CANVAS = (36, 40)
@@ -78,7 +78,7 @@ def test_results_come_one_by_one_from_an_iterator() -> None:
 
 
 def test_workers_have_one_thread_and_their_errors_come_home() -> None:
-    with pipeline.worker_pool(2) as pool:
+    with side_by_side.worker_pool(2) as pool:
         busy = [pool.submit(one_thread_each, 1.0) for _ in range(2)]
         found = [future.result() for future in busy]
         assert len({pid for pid, _ in found}) == 2  # both, however late they started
@@ -86,11 +86,11 @@ def test_workers_have_one_thread_and_their_errors_come_home() -> None:
         assert os.getenv("OMP_NUM_THREADS") != "1"
         future = pool.submit(pipeline._compare_chunk, [(3, (np.zeros(CANVAS), np.zeros(CANVAS)))], CONFIG)
         with pytest.raises(BothMasksEmptyError, match="two empty masks") as caught:
-            pipeline._outcome(future)
+            side_by_side.outcome(future)
         assert caught.value.__notes__ == ["in pair number 3"]
         killed = pool.submit(os._exit, 1)
         with pytest.raises(WorkerDiedError, match="__main__"):
-            pipeline._outcome(killed)
+            side_by_side.outcome(killed)
 
 
 def test_the_first_error_is_raised_with_its_number() -> None:

@@ -143,6 +143,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     side_by_side: ClassVar[bool] = False  # whether several `run` may go on at once in threads, and gain by it
+    needs_points: ClassVar[bool] = False  # whether fewer support points help: `max_support_points` is for those alone
     libraries: ClassVar[tuple[str, ...]] = ()  # distributions that compute here; results record their versions
 
     @abstractmethod

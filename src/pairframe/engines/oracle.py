@@ -40,6 +40,7 @@ class OracleEngine(Engine):
     """Dense, float64, any metric, up to 4 million pixel pairs."""
 
     name = "oracle"
+    needs_points = True
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
         entries = int(problem.support_a.sum()) * int(problem.support_b.sum())

@@ -16,6 +16,7 @@ from pairframe.maps.selves import (
     self_transport,
     solve_pair,
 )
+from pairframe.maps.spread import spread_part
 
 __all__ = [
     "MAX_DENSE_ENTRIES",
@@ -33,4 +34,5 @@ __all__ = [
     "lift",
     "self_transport",
     "solve_pair",
+    "spread_part",
 ]
