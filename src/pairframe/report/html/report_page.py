@@ -1,0 +1,212 @@
+"""The page of a cohort: headline, problems, and the table as data for its script."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from pairframe._version import __version__
+from pairframe.report.html.assets import render
+from pairframe.report.html.cohort import Cohort, PlainRow, json_of, notices_of, page_name
+from pairframe.report.html.words import STATUS_WORDS, number, short_name, status_kind, status_word, unit
+from pairframe.results.schema import BY_NAME, COLUMNS, FAILED
+
+MOST_IDS = 12  # pairs named in full with a problem
+MOST_PROBLEMS = 100
+MOST_CONFIGS = 8
+_SHOWN = (
+    "status",
+    "area_source_um2",
+    "area_target_um2",
+    "growth_percent",
+    "percent_created",
+    "percent_destroyed",
+    "mean_displacement_um",
+)
+_LEFT_OUT = {"pair_id", "error", "advice", "maps_group", "work_key", "config_json", "versions_json", "notices_json"}
+_FIRST_TO_PLOT = ("percent_created", "mean_displacement_um", "growth_percent")
+
+
+def report_page(
+    cohort: Cohort,
+    title: str,
+    pages: Collection[str],
+    pictures: Sequence[str | None],
+    damage: Mapping[str, str],
+    *,
+    made_at: str,
+    has_figures: bool,
+) -> str:
+    """The report's HTML.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the page.
+    pages : set of str
+        Names of the pair pages that there are.
+    pictures : list of str or None
+        Address of each pair's thumbnail: data or a relative path.
+    damage : mapping of pair_id to str
+        Pairs whose maps could not be read, and why.
+    made_at : str
+        When the page was made.
+    has_figures : bool
+        Whether the pair pages have drawn figures.
+    """
+    rows = cohort.rows
+    only = rows[0] if len(rows) == 1 else None
+    links = [page if (page := page_name(row)) in pages else None for row in rows]
+    configs = [(json_of(text, {}), count) for text, count in cohort.distinct("config_json")]
+    return render(
+        "report.html",
+        "report.js",
+        title=title,
+        cohort=cohort,
+        data=_data(cohort, links, pictures),
+        headline=_headline(cohort),
+        engines=", ".join(name for name, _ in cohort.distinct("backend")),
+        problems=_problems(cohort, links, damage)[:MOST_PROBLEMS],
+        notices=_notices(cohort)[:MOST_PROBLEMS],
+        most_ids=MOST_IDS,
+        only=only,
+        only_page=links[0] if only else None,
+        has_figures=has_figures,
+        configs=configs[:MOST_CONFIGS],
+        n_configs=len(configs),
+        differing=_differing([config for config, _ in configs]),
+        versions=[(json_of(text, {}), count) for text, count in cohort.distinct("versions_json")][:MOST_CONFIGS],
+        made_at=made_at,
+        pairframe_version=__version__,
+    )
+
+
+def _headline(cohort: Cohort) -> list[dict[str, str]]:
+    """Tiles: how many, how they ended, and the middle of what was found."""
+    rows, in_px = cohort.rows, cohort.lengths_in_px
+    tiles = [{"kind": "", "value": f"{len(rows):,}", "name": "pair" if len(rows) == 1 else "pairs"}]
+    for status, count in cohort.distinct("status"):
+        tiles.append({"kind": status_kind(status), "value": f"{count:,}", "name": status_word(status)})
+    if not cohort.failed and len(rows) > 1:
+        tiles.append({"kind": "good", "value": "0", "name": "failed"})
+    # There is no middle of micrometres and pixels.
+    lengths = () if cohort.has_mixed_units else ("mean_displacement_um",)
+    for column in ("percent_created", "percent_destroyed", *lengths):
+        values = [row[column] for row in rows if row[column] is not None and status_kind(row["status"]) != "bad"]
+        if values:
+            name = short_name(column) + (" (median)" if len(values) > 1 else "")
+            shown_unit = unit(column, lengths_in_px=in_px).removesuffix("/frame")
+            value = f"{number(median(values), shown_unit)} {shown_unit}"
+            tiles.append({"kind": column.split("_")[-1], "value": value, "name": name})
+    return tiles
+
+
+def _problems(cohort: Cohort, links: Sequence[str | None], damage: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Failures first, then answers without a certificate, then lost maps; pairs with the same problem together."""
+    found: dict[tuple[str, str, str], list[tuple[str, str | None]]] = defaultdict(list)
+    linked = list(zip(cohort.rows, links, strict=True))
+    for row, link in linked:
+        if row["status"] == FAILED:
+            found["failed", row["error"] or "no reason was given", row["advice"] or ""].append((row["pair_id"], link))
+    for row, link in linked:
+        if row["status"] != FAILED and status_kind(row["status"]) == "bad":
+            what = "not certified to the tolerance that was asked for: do not trust the numbers of these pairs"
+            found[status_word(row["status"]), what, row["advice"] or ""].append((row["pair_id"], link))
+    for row, link in linked:
+        if row["pair_id"] in damage:
+            what = damage[row["pair_id"]]
+            found["maps unreadable", what, "run this comparison again"].append((row["pair_id"], link))
+    return [
+        {"kind": kind, "what": what, "advice": advice, "pairs": pairs} for (kind, what, advice), pairs in found.items()
+    ]
+
+
+def _notices(cohort: Cohort) -> list[tuple[str, int]]:
+    """What the comparisons themselves remarked, most frequent first."""
+    counts: dict[str, int] = defaultdict(int)
+    for row in cohort.rows:
+        for notice in notices_of(row):
+            counts[notice] += 1
+    if cohort.has_mixed_units:
+        sentence = "no pixel size was known: their lengths and areas are in pixels, those of the other pairs in µm"
+        counts[sentence] = cohort.n_without_pixel_size
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
+def _differing(configs: Sequence[dict[str, Any]]) -> list[str]:
+    """Fields that are not the same in all configs."""
+    names = dict.fromkeys(name for config in configs for name in config)
+    return [name for name in names if len({str(config.get(name)) for config in configs}) > 1]
+
+
+# --- the table as data -----------------------------------------------------------------------
+
+
+def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | None]) -> dict[str, Any]:
+    """Column by column, for the page's script."""
+    rows, in_px = cohort.rows, cohort.lengths_in_px
+    names = [column.name for column in COLUMNS if column.name not in _LEFT_OUT]
+    names.insert(names.index("percent_created"), "growth_percent")
+    # Labels come first, then what people look at first.
+    shown = [*_labels_to_show(cohort), *_SHOWN]
+    names = [*cohort.carried, *_SHOWN, *(name for name in names if name not in _SHOWN)]
+    values = {name: [_growth(row) if name == "growth_percent" else row[name] for row in rows] for name in names}
+    filled = [name for name in names if any(value is not None for value in values[name])]
+    columns = [
+        {
+            "name": name,
+            "label": name if name in cohort.carried else short_name(name),
+            "unit": "" if name in cohort.carried else unit(name, lengths_in_px=in_px, is_euclidean=cohort.is_euclidean),
+            "meaning": _meaning(name),
+            "numeric": _is_numeric(name, values[name]),
+            "carried": name in cohort.carried,
+            "shown": name in shown,
+        }
+        for name in filled
+    ]
+    return {
+        "columns": columns,
+        "values": {name: _packed(values[name]) for name in filled},
+        "ids": [row["pair_id"] for row in rows],
+        "pages": list(links),
+        "kinds": [status_kind(row["status"]) for row in rows],
+        "notes": [row["error"] or "\n".join(notices_of(row)) for row in rows],
+        "pictures": list(pictures),
+        "status_words": STATUS_WORDS,
+        "group": cohort.group,
+        "series": cohort.series,
+        "time": cohort.time,
+        "first": next((name for name in _FIRST_TO_PLOT if any(v is not None for v in values[name])), None),
+    }
+
+
+def _packed(values: list[Any]) -> list[Any]:
+    """Eight digits are enough for a page, and a column that is the same everywhere is sent as one value."""
+    if all(value == values[0] for value in values):
+        return values[:1]
+    return [float(f"{value:.8g}") if isinstance(value, float) else value for value in values]
+
+
+def _labels_to_show(cohort: Cohort) -> list[str]:
+    roles = [name for name in (cohort.group, cohort.series, cohort.time) if name is not None]
+    return list(dict.fromkeys([*roles, *cohort.carried]))[: max(3, len(roles))]
+
+
+def _growth(row: PlainRow) -> float | None:
+    """Change of the mass in percent of the source's."""
+    before, after = row["M_source"], row["M_target"]
+    return 100 * (after / before - 1) if before and after is not None else None
+
+
+def _meaning(name: str) -> str:
+    if name == "growth_percent":
+        return "target mass over source mass, minus one"
+    return BY_NAME[name].meaning.replace("`", "") if name in BY_NAME else "a label that came with the pair"
+
+
+def _is_numeric(name: str, values: Sequence[Any]) -> bool:
+    if name in BY_NAME:
+        return BY_NAME[name].kind != "string"
+    return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)

@@ -1,0 +1,153 @@
+"""`write_report`: pictures first, then the pages that show them, `report.html` last."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pairframe.errors import BrokenStoreError, StoreVersionError
+from pairframe.report.html.cohort import Cohort, PlainRow, page_name, read_cohort
+from pairframe.report.html.pair_page import Neighbour, pair_page
+from pairframe.report.html.pictures import STAMP, View, known_view, make_pictures
+from pairframe.report.html.report_page import report_page
+from pairframe.results import disk
+from pairframe.results.group import read_group
+from pairframe.results.store import ResultStore
+
+Progress = Callable[[int, int, str], None]  # pairs done, pairs in all, name of the pair
+
+MAX_FIGURES = 24  # a drawn figure takes seconds
+MAX_PAGES = 5000
+INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
+_OUR_PICTURES = re.compile(
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph)\.png|" + re.escape(STAMP)
+)
+
+
+def write_report(
+    out: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    progress: Progress | None = None,
+    max_figures: int = MAX_FIGURES,
+    max_pages: int = MAX_PAGES,
+) -> Path:
+    """Write ``report.html`` and a page per pair from the results in a folder.
+
+    Parameters
+    ----------
+    out : path
+        A folder of results; its store is only read.
+    title : str, optional
+        Heading; the folder's name when not given.
+    progress : callable (n_done, n_all, pair_id), optional
+        Told after each pair.
+    max_figures : int
+        Up to so many pairs, each page has drawn figures and a morph (seconds a pair); in a larger cohort all pages have
+        only the light pictures (a fraction of a second).
+    max_pages : int
+        Only the first so many pairs of the table get a page and a thumbnail.
+
+    Returns
+    -------
+    Path of ``report.html``. Pictures that are there and of this version are kept: a second run is quick. A pair whose maps
+    are damaged has its numbers in the report, and its damage.
+    """
+    store = ResultStore(out)
+    cohort = read_cohort(store)
+    pages = _pages(cohort, max_pages)
+    with_figures = len(pages) <= max_figures
+    views: dict[str, View] = {}
+    damage: dict[str, str] = {}
+    with disk.write_errors(store.out):
+        folder = store.out / "pairs"
+        folder.mkdir(exist_ok=True)
+        for number, (page, row) in enumerate(pages.items(), start=1):
+            view = known_view(folder / page)
+            try:
+                if view is None or (with_figures and not view.has_figures):
+                    result = read_group(disk.group_folder(store.maps_path, page), row["pair_id"])
+                    view = make_pictures(result, folder / page, with_figures=with_figures)
+                views[page] = view
+            except (BrokenStoreError, StoreVersionError) as error:
+                damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"
+            if progress is not None:
+                progress(number, len(pages), row["pair_id"])
+        _write_pages(folder, pages, views, damage, cohort)
+        html = report_page(
+            cohort,
+            title or store.out.resolve().name,
+            pages.keys(),
+            _thumbnails(folder, cohort, views),
+            damage,
+            made_at=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+            has_figures=with_figures,
+        )
+        path = store.out / "report.html"
+        disk.replace_file(path, html.encode())
+        _remove_old_pages(folder, set(pages))
+    return path
+
+
+def _pages(cohort: Cohort, max_pages: int) -> dict[str, PlainRow]:
+    """The pairs that get a page, by its name, in the order of the table."""
+    named = ((page_name(row), row) for row in cohort.rows)
+    found = {page: row for page, row in named if page is not None}
+    return dict(list(found.items())[:max_pages])
+
+
+def _write_pages(
+    folder: Path, pages: dict[str, PlainRow], views: dict[str, View], damage: dict[str, str], cohort: Cohort
+) -> None:
+    links = [Neighbour(page, row["pair_id"]) for page, row in pages.items()]
+    around = zip([None, *links[:-1]], pages.items(), [*links[1:], None], strict=True) if links else ()
+    for before, (page, row), after in around:
+        html = pair_page(
+            row,
+            page,
+            views.get(page),
+            damage.get(row["pair_id"]),
+            carried=cohort.carried,
+            before=before,
+            after=after,
+        )
+        beside = folder / f"{disk.TEMPORARY}{page}.html"
+        try:
+            beside.write_text(html, encoding="utf-8")
+            beside.replace(folder / f"{page}.html")
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _thumbnails(folder: Path, cohort: Cohort, views: dict[str, View]) -> list[str | None]:
+    """Data while they fit into one page, paths beyond that; None without one."""
+    left, found = INLINE_BYTES, []
+    for row in cohort.rows:
+        page, address = page_name(row), None
+        if page in views:
+            content = base64.b64encode((folder / page / "thumbnail.png").read_bytes()).decode()
+            left -= len(content)
+            address = f"data:image/png;base64,{content}" if left >= 0 else f"pairs/{page}/thumbnail.png"
+        found.append(address)
+    return found
+
+
+def _remove_old_pages(folder: Path, pages: set[str]) -> None:
+    """Pages and pictures of results that were replaced; nothing that has another name than ours."""
+    for path in folder.iterdir():
+        name = path.name.removesuffix(".html")
+        if name in pages or not disk.is_group_name(name) or path.is_symlink():
+            continue
+        with suppress(OSError):  # what cannot be removed does no harm
+            if path.is_dir():
+                for picture in path.iterdir():
+                    if _OUR_PICTURES.fullmatch(picture.name):
+                        picture.unlink()
+                path.rmdir()
+            else:
+                path.unlink()
