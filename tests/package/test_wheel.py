@@ -18,7 +18,11 @@ def test_the_wheel_installs_and_runs_the_demo(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     assert list(tmp_path.glob("*.tar.gz"))
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"pairframe/py.typed", "pairframe/__init__.pyi"} <= set(names)
+    assert {"pairframe/py.typed", "pairframe/__init__.pyi", "pairframe/napari.yaml"} <= set(names)
+    templates = {
+        f"pairframe/report/templates/{path.name}" for path in (ROOT / "src/pairframe/report/templates").iterdir()
+    }
+    assert templates <= set(names)
     assert not [name for name in names if "tests/" in name]
     python = tmp_path / "venv/bin/python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
