@@ -121,7 +121,7 @@ class _ReadPair:
 def _read(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None) -> _ReadPair:
     masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
     px_size_um, notices = shared_pixel_size(
-        masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, transform and transform.px_size_um
+        masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, None if transform is None else transform.px_size_um
     )
     masks = [replace(mask, px_size_um=px_size_um) for mask in masks]
     density_a, density_b = (mass_density(mask, config.mass_mode) for mask in masks)

@@ -9,5 +9,17 @@ class TestGrid(EngineSuite):
     engine = "grid"
 
 
+class TestPot(EngineSuite):
+    engine = "pot"
+
+
+class TestOtt(EngineSuite):
+    engine = "ott"
+
+
+class TestTorch(EngineSuite):
+    engine = "torch"
+
+
 class TestOracle(EngineSuite):
     engine = "oracle"

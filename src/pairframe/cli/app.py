@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pairframe import __version__
-from pairframe.errors import PairframeError
+from pairframe.cli.options import with_config_options
+from pairframe.cli.terminal import exit_codes, tolerate_any_name
+from pairframe.problem import TransportConfig
+
+
+class _Commands(TyperGroup):
+    """All commands end the same way."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with exit_codes():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Compare image masks by unbalanced optimal transport."
+    cls=_Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Compare image masks by unbalanced optimal transport.",
+    epilog="Exit codes: 0 all good, 1 some pairs failed or are not certified, 2 bad input or usage, 130 Ctrl-C.",
 )
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]
 
 
 def _print_version(asked: bool) -> None:
@@ -34,11 +54,53 @@ def options(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to; made when missing.")] = Path("pairframe-demo"),
+    quiet: Quiet = False,
 ) -> None:
-    """Compare synthetic embryos, tiny against huge and two frames of growth, and draw what was found."""
+    """Compare synthetic embryos, a tiny one with a huge one and six frames of growth, and write a report."""
     from pairframe.cli.demo import run_demo
 
-    run_demo(out)
+    run_demo(out, quiet=quiet)
+
+
+@app.command()
+@with_config_options
+def compare(
+    source: Annotated[
+        str, typer.Argument(metavar="SRC", help="Source mask: a path, then @PAGE and :LABEL where needed.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TGT", help="Target mask on the same canvas, e.g. labels.tif:3 or stack.tif@4:all.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write to; made when missing.")],
+    config: TransportConfig,
+    pair_id: Annotated[str, typer.Option(help="Name of the pair in the store.")] = "pair",
+    frame_interval: Annotated[
+        float | None, typer.Option(metavar="MIN", help="Minutes between the frames: speeds in µm/min as well.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write into a folder that is not empty; replaces only that pair.")
+    ] = False,
+    report: Annotated[bool, typer.Option(help="Draw the report, a figure and a movie.")] = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare two masks: what was created, destroyed and moved, in a store, a figure, a movie and a report."""
+    from pairframe.cli.compare import CompareJob, run_compare
+
+    job = CompareJob(source, target, out, config, pair_id, frame_interval, overwrite, report)
+    run_compare(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with results.")],
+    title: Annotated[str | None, typer.Option(help="Heading; the folder's name when not given.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write report.html and a page per pair from the results in a folder."""
+    from pairframe.cli.report import run_report
+
+    run_report(out, title, quiet)
 
 
 @app.command()
@@ -56,9 +118,17 @@ def doctor(
 
 
 def main() -> None:
-    """Run the command line; a pairframe error is one clear message and exit code 2, never a traceback."""
+    """Run the command line; what goes wrong is one clear line and an exit code, never a traceback."""
+    tolerate_any_name()
     try:
         app()
-    except PairframeError as error:
-        typer.echo(f"pairframe: {error}", err=True)
-        sys.exit(2)
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Now, so that a closed pipe is noticed here and not, with a complaint, when Python ends."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

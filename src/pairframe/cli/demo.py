@@ -1,75 +1,144 @@
-"""`pairframe demo`: the main job on embedded defaults."""
+"""`pairframe demo`: the main job on synthetic embryos, from masks on disk to a report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-import typer
+import numpy as np
+from numpy.typing import NDArray
 
-from pairframe.errors import OutputError
+from pairframe.cli.output import check_writable, keep, names_in, replace_by
+from pairframe.cli.summary import pairs_table
+from pairframe.cli.terminal import activity, output, print_places
+from pairframe.errors import ForeignFolderError
 from pairframe.frame import GridTransform
+from pairframe.masks import Mask, write_mask
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
+from pairframe.report.figures import frame_overview, new_figure, write_movie
+from pairframe.report.html import write_report
+from pairframe.results import ResultStore, TransportResult, disk
+from pairframe.results.schema import Row
 from pairframe.testing import growing_embryo, tiny_and_huge_embryo
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-BUCKETS = [(64, 96), (64, 160), (96, 192)]
+N_FRAMES = 6
 PX_SIZE_UM = 10.0
+SHAPE_HW = (256, 576)
+BUCKETS = ((64, 96), (64, 160), (96, 192))
+MOVIES = {"tiny and huge": "tiny_and_huge.gif", "embryo 0 to 1": "growing_embryo.gif"}
 
 
-def run_demo(out: Path) -> None:
-    """Frame and compare synthetic embryos, draw what was found, and say where the pictures are."""
-    from pairframe.report.figures import frame_overview, result_overview
+class DemoPair(NamedTuple):
+    """One comparison of the demo; the masks by the names of their files."""
 
-    with _unwritable_is_our_error(out):
-        out.mkdir(parents=True, exist_ok=True)
+    pair_id: str
+    source: str
+    target: str
+    group: str
+    frame: int
 
-    tiny, huge = tiny_and_huge_embryo()
-    frame = GridTransform.from_pair(
-        tiny, huge, s=4, crop_policy="bucketed", bucket_shapes=BUCKETS, px_size_um=PX_SIZE_UM
+
+PAIRS = (
+    DemoPair("tiny and huge", "tiny.tif", "huge.tif", "tiny and huge", 0),
+    *(
+        DemoPair(f"embryo {k} to {k + 1}", f"embryo_{k}.tif", f"embryo_{k + 1}.tif", "growing embryo", k)
+        for k in range(N_FRAMES - 1)
+    ),
+)
+
+
+def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAPE_HW) -> None:
+    """Compare synthetic embryos, keep and draw what was found, and say where it is.
+
+    Parameters
+    ----------
+    out : Path
+        A new or empty folder, or that of an earlier demo, whose results are replaced.
+    shape_hw : (H, W)
+        Canvas of the embryos, px.
+    """
+    check_writable(out)
+    _check_folder(out)
+    masks = _masks(shape_hw)
+    store = ResultStore(out)
+    with activity(quiet=quiet) as now:
+        results: dict[str, tuple[TransportResult, float]] = {}
+        config = TransportConfig(px_size_um=PX_SIZE_UM, debug=True)
+        for number, pair in enumerate(PAIRS):
+            now.step("comparing", number, len(PAIRS), pair.pair_id)
+            started = time.perf_counter()
+            result = compare(masks[pair.source], masks[pair.target], config)
+            results[pair.pair_id] = result, time.perf_counter() - started
+        now.step("writing the results")
+        rows = keep(store, [partial(_write, store, pair, *results[pair.pair_id]) for pair in PAIRS])
+        _write_masks(out / "masks", masks)
+        now.step("drawing")
+        pictures = {"frame": _draw_frame(out / "pair_frame.png", masks["tiny.tif"], masks["huge.tif"])}
+        for pair_id, name in MOVIES.items():
+            now.step("drawing", detail=name)
+            pictures[f"movie of {pair_id}"] = replace_by(out / name, partial(write_movie, results[pair_id][0]))
+        report = write_report(
+            out,
+            title="pairframe demo",
+            progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
+        )
+    if not quiet:
+        _tell(rows, {"masks": out / "masks", **pictures, "report": report, "store": store.table_path})
+
+
+def _check_folder(out: Path) -> None:
+    """An earlier demo's folder is ours, whatever else was put beside it; any other must be empty."""
+    found, store = names_in(out), ResultStore(out)
+    ours = set(store.pair_ids()) <= {pair.pair_id for pair in PAIRS} if store.exists() else not found
+    if not ours:
+        raise ForeignFolderError(
+            "a new or empty folder, or that of an earlier demo",
+            f"{str(out)!r}, which holds other results" if store.exists() else f"{str(out)!r}, which holds other things",
+            "choose another one with --out",
+        )
+
+
+def _masks(shape_hw: tuple[int, int]) -> dict[str, Mask]:
+    """The synthetic masks by the names of their files."""
+    tiny, huge = tiny_and_huge_embryo(shape_hw)
+    frames = {f"embryo_{k}.tif": frame for k, frame in enumerate(growing_embryo(N_FRAMES, shape_hw))}
+    images: dict[str, NDArray[np.bool_]] = {"tiny.tif": tiny, "huge.tif": huge, **frames}
+    return {name: Mask.from_array(image, px_size_um=PX_SIZE_UM) for name, image in images.items()}
+
+
+def _write_masks(folder: Path, masks: dict[str, Mask]) -> None:
+    with disk.write_errors(folder):
+        folder.mkdir(exist_ok=True)
+        for name, mask in masks.items():
+            write_mask(mask, folder / name, overwrite=True)
+
+
+def _write(store: ResultStore, pair: DemoPair, result: TransportResult, seconds: float) -> Row:
+    return store.write_maps(
+        result,
+        pair.pair_id,
+        source=f"masks/{pair.source}",
+        target=f"masks/{pair.target}",
+        seconds=seconds,
+        extra={"group": pair.group, "series": pair.group, "frame": pair.frame},
     )
-    typer.echo(repr(frame))
-    figure = _new_figure(11, 4.6)
-    frame_overview(frame, tiny, huge, figure.add_subplot())
-    pictures = [_save(figure, out / "pair_frame.png")]
-
-    early, late = growing_embryo(6)[1:4:2]
-    config = TransportConfig(px_size_um=PX_SIZE_UM, debug=True)
-    for name, source, target in (("tiny_and_huge", tiny, huge), ("growing_embryo", early, late)):
-        result = compare(source, target, config)
-        typer.echo(f"\n{name.replace('_', ' ')}\n{result.summary()}")
-        pictures.append(_save(result_overview(result, _new_figure(13, 6.5)), out / f"{name}.png"))
-    typer.echo("")
-    for picture in pictures:
-        typer.echo(f"picture: {picture}")
 
 
-def _new_figure(width: float, height: float) -> Figure:
-    """A figure of that size in inches that needs no screen."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: Figure, picture: Path) -> Path:
-    with _unwritable_is_our_error(picture):
-        figure.savefig(picture, dpi=100)
-    return picture
+def _draw_frame(picture: Path, tiny: Mask, huge: Mask) -> Path:
+    """The shared stage of the unequal pair, on a coarser grid with shapes to choose from."""
+    frame = GridTransform.from_pair(
+        tiny.values, huge.values, s=4, crop_policy="bucketed", bucket_shapes=list(BUCKETS), px_size_um=PX_SIZE_UM
+    )
+    figure = new_figure(11, 4.6)
+    frame_overview(frame, tiny.values, huge.values, figure.add_subplot())
+    return replace_by(picture, lambda path: figure.savefig(path, dpi=100, format="png"))
 
 
-@contextmanager
-def _unwritable_is_our_error(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            "a folder to write to", f"{path}: {error.strerror or error}", "choose another one with --out"
-        ) from error
+def _tell(rows: list[Row], where: dict[str, Path]) -> None:
+    console = output()
+    console.print(pairs_table(rows))
+    console.print()
+    print_places(console, where)

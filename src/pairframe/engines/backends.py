@@ -133,8 +133,8 @@ def self_test(name: str, dtype: str = "float64", device: str | None = None) -> S
 def _small_problem() -> TransportProblem:
     """Two discs of different size on 24 x 24 pixels, about 200 and 80 of them."""
     ys, xs = np.ogrid[:24, :24]
-    source = ((ys - 10.0) ** 2 + (xs - 10.0) ** 2 <= 64.0) * 1.0
-    target = ((ys - 14.0) ** 2 + (xs - 15.0) ** 2 <= 25.0) * 1.0
+    source = ((ys - 10.0) ** 2 + (xs - 10.0) ** 2 <= 64.0).astype(np.float64)
+    target = ((ys - 14.0) ** 2 + (xs - 15.0) ** 2 <= 25.0).astype(np.float64)
     penalty = Penalty("kl", 100.0)
     return TransportProblem(source, target, 4.0, penalty, penalty)
 

@@ -125,7 +125,7 @@ def _gather(yx: Int, mass: Float, n_points: int, rng: np.random.Generator) -> tu
     cumulated = np.cumsum(mass[order])
     taken = (np.arange(n_points) + rng.random()) / n_points * cumulated[-1]
     kept = np.unique(order[np.minimum(np.searchsorted(cumulated, taken, side="right"), len(order) - 1)])
-    _, nearest = cKDTree(yx[kept]).query(yx)
+    nearest = np.asarray(cKDTree(yx[kept]).query(yx)[1], dtype=np.int64)
     return kept, nearest
 
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,7 +118,7 @@ class EngineSuite:
         assert agreement(warm, cold).marginals <= 1e-5
 
     def test_progress_is_told(self) -> None:
-        """At least once; the marginal error is always known, the gap at the latest in the solution's own history."""
+        """At least once; the marginal error is always known, the gap at the latest at the end."""
         told: list[TraceRecord] = []
         case = self._supported_case()
         options = SolveOptions(tol=self.tol["float64"], **self.options)
@@ -125,7 +126,7 @@ class EngineSuite:
         assert told
         assert solution.trace
         assert not any(np.isnan(record.marginal_error) for record in (*told, *solution.trace))
-        assert not any(np.isnan(record.gap) for record in solution.trace)
+        assert not np.isnan(solution.trace[-1].gap)
 
     def test_a_mask_against_itself_shows_nothing(self) -> None:
         """Nothing moved; what is destroyed is the noise floor."""
@@ -166,9 +167,15 @@ class EngineSuite:
                 told = error.got
             assert told == reason, "solve() refuses what the engine does not support, and says why"
             return None
-        solution = solve(case.problem, self.engine, options)
+        solution = _solved(self.engine, case, options)
         if solution.status is not Status.converged:
             assert case.name in self.may_stop_short, f"{solution!r} on {case}"
             assert not solution.certificate.meets(options.tol)
             return None
         return solution
+
+
+@lru_cache(maxsize=64)
+def _solved(engine: str, case: Case, options: SolveOptions) -> Solution:
+    """Several claims are about one solve."""
+    return solve(case.problem, engine, options)

@@ -54,8 +54,8 @@ def raw_discs(epsilon: float, lam: float) -> Case:
     """Two discs of unequal size at coordinates of 40 to 60 px; raw pixel coordinates."""
 
     def state() -> TransportProblem:
-        source = disc((64, 64), (48.0, 48.0), 7.0) * 1.0
-        target = disc((64, 64), (51.0, 52.0), 8.0) * 1.0
+        source = disc((64, 64), (48.0, 48.0), 7.0).astype(np.float64)
+        target = disc((64, 64), (51.0, 52.0), 8.0).astype(np.float64)
         return _joint(source, target, epsilon, Penalty("kl", lam), Penalty("kl", lam), "heat")
 
     return Case(f"discs, eps {epsilon:g}, lam {lam:g}", state)
@@ -86,11 +86,12 @@ def feature(kinds: tuple[str, str], reference: str = "heat", metric: str = "sqeu
         rng = np.random.default_rng(11)
         a, b = ((rng.random((7, 9)) + 0.05) * (rng.random((7, 9)) < 0.7) for _ in range(2))
         b *= (1.0 if kinds == ("balanced", "balanced") else 2.0) * a.sum() / b.sum()
-        strengths = [
-            Penalty(kind, math.inf if kind == "balanced" else lam) for kind, lam in zip(kinds, (20, 35), strict=True)
-        ]
+        penalty_a, penalty_b = (
+            Penalty(kind, math.inf if kind == "balanced" else lam)
+            for kind, lam in zip(kinds, (20.0, 35.0), strict=True)
+        )
         epsilon = 4.0 if metric == "sqeuclidean" else 1.0
-        return TransportProblem(a, b, epsilon, *strengths, reference=reference, metric=metric)
+        return TransportProblem(a, b, epsilon, penalty_a, penalty_b, reference=reference, metric=metric)
 
     return Case(f"{kinds[0]}/{kinds[1]}, {reference}, {metric}", state)
 

@@ -1,0 +1,80 @@
+"""`pairframe demo`, small and whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from helpers.cli_masks import content
+from typer.testing import CliRunner
+
+import pairframe as pf
+from pairframe.cli import demo
+from pairframe.cli.app import app
+from pairframe.report.figures import write_movie
+from pairframe.report.html import write_report
+from pairframe.results import ResultStore
+
+SMALL_HW = (48, 108)
+
+
+def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Few pictures: drawing all of them is most of the time, and what the slow test below does.
+    monkeypatch.setattr(demo, "write_report", partial(write_report, max_figures=0))
+    monkeypatch.setattr(demo, "write_movie", partial(write_movie, n=2))
+    out = tmp_path / "demo"
+    demo.run_demo(out, shape_hw=SMALL_HW)
+    told = capsys.readouterr().out
+    places = [line.split(maxsplit=1) for line in told.splitlines()[-2:]]
+    assert places == [["report", str(out / "report.html")], ["store", str(out / "results.parquet")]]
+    store = ResultStore(out)
+    table = store.table()
+    assert list(table.pair_id) == [pair.pair_id for pair in demo.PAIRS]
+    assert (table.status == "converged").all()
+    assert (table.px_size_um == demo.PX_SIZE_UM).all()
+    for name in ("report.html", "pair_frame.png", "tiny_and_huge.gif", "growing_embryo.gif"):
+        assert (out / name).stat().st_size > 1000
+    assert len(list((out / "pairs").glob("*.html"))) == len(demo.PAIRS)
+
+    (out / "masks" / "mine.txt").write_text("mine")
+    demo.run_demo(out, quiet=True, shape_hw=SMALL_HW)
+    assert capsys.readouterr() == ("", "")
+    assert list(store.table().pair_id) == list(table.pair_id)
+    assert set(store.table().maps_group).isdisjoint(table.maps_group)
+    assert len(list((out / "pairs").glob("*.html"))) == len(demo.PAIRS)
+    assert (out / "masks" / "mine.txt").read_text() == "mine"
+
+    # What the demo compared is there to be compared again.
+    again = pf.compare(out / table.source[1], out / table.target[1])
+    assert again.total_mass_moved == pytest.approx(table.total_mass_moved[1], rel=1e-6)
+
+
+def test_a_folder_with_other_things_or_results_is_not_touched(tmp_path: Path) -> None:
+    things, results = tmp_path / "things", tmp_path / "results"
+    things.mkdir()
+    (things / "pair_frame.png").write_text("mine")
+    (tmp_path / "taken").write_text("a file")
+    pf.compare([[0, 1, 0]], [[1, 1, 0]]).save(results, pair_id="mine")
+    before = content(tmp_path)
+    for place, words in (("things", "other things"), ("results", "other results"), ("taken", "not a folder")):
+        done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / place)])
+        assert done.exit_code == 2
+        assert words in done.stderr
+        assert "choose another one with --out" in done.stderr
+    assert content(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_the_whole_demo_ends_with_the_paths_of_the_report_and_the_store(tmp_path: Path) -> None:
+    program = Path(sys.executable).parent / "pairframe"
+    done = subprocess.run([program, "demo"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report, store = (line.split()[-1] for line in done.stdout.splitlines()[-2:])
+    assert (report, store) == ("pairframe-demo/report.html", "pairframe-demo/results.parquet")
+    assert (tmp_path / report).is_file()
+    assert len(ResultStore(tmp_path / "pairframe-demo").pair_ids()) == 6
