@@ -30,5 +30,6 @@ def test_the_wheel_installs_and_runs_the_demo(tmp_path: Path) -> None:
     done = subprocess.run(
         [python.parent / "pairframe", "demo"], check=True, cwd=tmp_path, capture_output=True, text=True
     )
-    assert "picture: pairframe-demo/growing_embryo.png" in done.stdout
-    assert (tmp_path / "pairframe-demo/pair_frame.png").stat().st_size > 10_000
+    assert "pairframe-demo/report.html" in done.stdout
+    assert (tmp_path / "pairframe-demo/report.html").stat().st_size > 10_000
+    assert (tmp_path / "pairframe-demo/results.parquet").exists()
