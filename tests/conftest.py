@@ -3,3 +3,4 @@
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PAIRFRAME_JAX_CACHE", "off")  # nothing of a test run stays behind

@@ -1,0 +1,111 @@
+"""`OttEngine`: states a problem for OTT, marches, certifies."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines.base import Engine, Progress, Solution, SolveOptions, Start
+from pairframe.engines.ott.devices import device_memory_limit, device_name, find_device, on_device
+from pairframe.engines.ott.layout import GEOMETRIES, Layout, choose_layout
+from pairframe.engines.ott.march import NAME, Chunk, March
+from pairframe.engines.ott.stated import Stated, mass_trouble
+from pairframe.engines.points import memory_limit_bytes
+from pairframe.errors import SolveOptionsError, UnsupportedProblemError
+from pairframe.problem import TransportProblem
+
+if TYPE_CHECKING:
+    import jax
+
+
+class OttEngine(Engine):
+    """OTT-JAX's Sinkhorn in the log domain, on any device that jax has.
+
+    Parameters
+    ----------
+    geometry : {"grid", "points", "online"}, optional
+        How OTT sums over pixels; the one with the least work that fits into memory when not given. All give the
+        same answer; see `pairframe.engines.ott.layout`.
+
+    Programs are compiled once per bucket of shapes and dtype, and kept on disk; see
+    `pairframe.engines.ott.devices.keep_compiled_programs`.
+    """
+
+    name: ClassVar[str] = NAME
+
+    def __init__(self, geometry: str | None = None) -> None:
+        if geometry is not None and geometry not in GEOMETRIES:
+            raise SolveOptionsError(f"a geometry: {', '.join(GEOMETRIES)}", repr(geometry), "use one of these, or None")
+        self._geometry = geometry
+
+    def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
+        """Penalties kl and balanced, both metrics, on devices that are here."""
+        for penalty in (problem.penalty_a, problem.penalty_b):
+            if penalty.kind not in ("kl", "balanced"):
+                return f'penalty "{penalty.kind}": OTT relaxes marginals by "kl" only, or keeps them ("balanced")'
+        limit = memory_limit_bytes()
+        if options.device is not None:
+            try:
+                limit = device_memory_limit(find_device(options.device))
+            except SolveOptionsError as error:
+                return f"device {error.got}: expected {error.expected}"
+        layout = choose_layout(problem, options.dtype, limit, self._geometry)
+        return layout if isinstance(layout, str) else mass_trouble(problem, options.dtype)
+
+    def run(
+        self,
+        problem: TransportProblem,
+        options: SolveOptions,
+        init: Start | None = None,
+        progress: Progress | None = None,
+    ) -> Solution:
+        """Solve; see `Engine.run`. A kernel application is one softmin; an iteration of OTT takes two."""
+        device = find_device(options.device)
+        stated = Stated(problem, self.layout(problem, options, device), options.dtype)
+        march = March(stated, options, init, progress)
+        with on_device(device, options.dtype):
+            while not march.done:
+                chunk = march.next_chunk()
+                march.take(*advance_one(stated, chunk), chunk.iterations)
+        return march.solution(device_name(device))
+
+    def compile_seconds(self, problem: TransportProblem, options: SolveOptions) -> float:
+        """Make the program for problems like this one ready; how long that took, near 0 when it was."""
+        device = find_device(options.device)
+        stated = Stated(problem, self.layout(problem, options, device), options.dtype)
+        began = time.perf_counter()
+        with on_device(device, options.dtype):
+            advance_one(stated, March(stated, options).next_chunk()._replace(iterations=0))
+        return time.perf_counter() - began
+
+    def layout(self, problem: TransportProblem, options: SolveOptions, device: jax.Device) -> Layout:
+        """The layout that `run` uses on that device."""
+        layout = choose_layout(problem, options.dtype, device_memory_limit(device), self._geometry)
+        if isinstance(layout, str):
+            raise UnsupportedProblemError(
+                f"a problem that the engine {NAME!r} solves", layout, "choose another backend or change the problem"
+            )
+        return layout
+
+
+def advance_one(stated: Stated, chunk: Chunk) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Run one chunk on the current device."""
+    from pairframe.engines.ott.compiled import advance
+
+    f, g, error = advance(
+        stated.layout,
+        stated.coordinates,
+        chunk.mass_a,
+        chunk.mass_b,
+        np.asarray(chunk.epsilon, dtype=stated.dtype),
+        np.asarray(chunk.taus, dtype=stated.dtype),
+        np.asarray(chunk.complements, dtype=stated.dtype),
+        chunk.f,
+        chunk.g,
+        np.asarray(chunk.momentum, dtype=stated.dtype),
+        chunk.iterations,
+    )
+    return np.asarray(f), np.asarray(g), float(error)

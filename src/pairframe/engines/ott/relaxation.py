@@ -1,0 +1,63 @@
+"""How far to go beyond a plain Sinkhorn update: the momentum, learnt from how fast the error falls."""
+
+from __future__ import annotations
+
+import math
+
+_SPOILT = 10.0  # an error this many times the best one: the momentum was too much
+_LARGEST = 1.98
+_RETREAT = 0.7  # what is left of the excess over 1 after that
+_RELIEF = 0.1  # once the error is this share of what it was then, the retreat is over
+_STALLED_AFTER = 25  # chunks without a tenth of progress
+_ROUNDING = {"float64": 1e-7, "float32": 2e-2}  # errors that rounding may be the reason for; larger ones are just slow
+
+
+class Relaxation:
+    """Successive over-relaxation with the optimal factor of Young, estimated as it goes (Hageman and Young 1981).
+
+    Near the solution, Sinkhorn contracts the error by rho an iteration. With momentum w it contracts by the mu that
+    solves ``(mu + w - 1)^2 = mu w^2 rho``, and ``w = 2 / (1 + sqrt(1 - rho))`` makes mu least. So a measured mu
+    gives rho, and rho the next w. Far from the solution a w that large may do harm: then one step back.
+    """
+
+    def __init__(self, dtype: str) -> None:
+        self._rounding = _ROUNDING[dtype]
+        self.momentum = 1.0
+        self.best = math.inf
+        self.failed = False  # even plain updates gave no numbers
+        self._limit = _LARGEST
+        self._retreat_until = 0.0
+        self._previous: float | None = None
+        self._milestone = math.inf
+        self._idle = 0
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the error has stopped falling: the numbers of the dtype are used up."""
+        return self._idle >= _STALLED_AFTER and self.best <= self._rounding
+
+    def observe(self, error: float, count: int) -> bool:
+        """Take note of the error after `count` iterations; False when they did harm and should be forgotten."""
+        self._idle += 1
+        if not error <= _SPOILT * self.best or not math.isfinite(error):
+            self.failed = self.momentum == 1.0 and not math.isfinite(error)
+            self._limit = 1.0 + _RETREAT * (self.momentum - 1.0)
+            self._retreat_until = _RELIEF * self.best
+            self.momentum, self._previous = 1.0, None
+            return False
+        if error < self._retreat_until:
+            self._limit = _LARGEST
+        if self._previous is not None and 0.0 < error < self._previous:
+            self.momentum = max(self.momentum, min(self._limit, self._wanted((error / self._previous) ** (1 / count))))
+        self._previous = error
+        self.best = min(self.best, error)
+        if error < 0.9 * self._milestone:
+            self._milestone, self._idle = error, 0
+        return True
+
+    def _wanted(self, contraction: float) -> float:
+        excess = self.momentum - 1.0
+        if contraction <= excess:
+            return self.momentum  # it oscillates: this is the best momentum already, or beyond
+        rho = (contraction + excess) ** 2 / (contraction * self.momentum**2)
+        return 2.0 / (1.0 + math.sqrt(max(1.0 - rho, 1e-6)))
