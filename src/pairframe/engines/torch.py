@@ -1,0 +1,302 @@
+"""The torch engine: the tiled Sinkhorn on the support points, any size, on the CPU or a GPU.
+
+Epsilon scaling brings it close, over-relaxed iterations with the optimal translation bring it to tolerance, and float64
+marginals of the end certify it, whatever the dtype of the iterations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines.base import (
+    Engine,
+    Progress,
+    Solution,
+    SolveOptions,
+    Start,
+    Status,
+    TraceRecord,
+    start_on_supports,
+)
+from pairframe.problem import Certificate, TransportProblem, certificate
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("the torch engine needs torch: pip install 'pairframe[torch]'") from error
+
+from torch import Tensor
+
+from pairframe.tiled.backends import backend_name, passes_of
+from pairframe.tiled.cost import Cost, DenseCost, PointCost
+from pairframe.tiled.loop import Loop, Stopping
+from pairframe.tiled.translation import Side, optimal_translation
+
+Float = NDArray[np.float64]
+
+MAX_DENSE_BYTES = 2 << 30  # of a stored cost; squared distances are never stored
+_SCALING = 4.0  # epsilon goes down by this factor
+_SWEEPS_PER_EPSILON = 3
+_ROUND = 20  # iterations between two looks
+_MAX_RELAX = 1.98
+_PROGRESS = 0.98  # of the lowest residual so far
+_PATIENCE = 15  # looks without progress before it admits that rounding is in the way
+
+
+class TorchEngine(Engine):
+    """Streams squared distances between support points: memory grows with n + m, time with n m."""
+
+    name = "torch"
+    needs_points = True
+    libraries = ("torch",)
+
+    def devices(self) -> tuple[str, ...]:
+        """See `Engine.devices`."""
+        return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+    def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
+        for side, penalty in (("source", problem.penalty_a), ("target", problem.penalty_b)):
+            if penalty.kind not in ("kl", "balanced"):
+                return f"penalty {penalty.kind} on the {side}; the torch engine knows kl and balanced"
+        if options.device is not None:
+            try:
+                device = torch.device(options.device)
+            except RuntimeError:
+                return f"device {options.device!r}; torch knows no such device"
+            if device.type not in ("cpu", "cuda"):
+                return f"device {options.device!r}; the torch engine runs on cpu and cuda"
+            if device.type == "cuda" and not torch.cuda.is_available():
+                return f"device {options.device!r}; torch finds no GPU here"
+        if problem.metric != "sqeuclidean":
+            needed = 8 * int(problem.support_a.sum()) * int(problem.support_b.sum())
+            if needed > MAX_DENSE_BYTES:
+                return (
+                    f"metric {problem.metric} with a stored cost of {needed / 2**30:.1f} GB; "
+                    f"the torch engine takes up to {MAX_DENSE_BYTES / 2**30:.0f} GB (sqeuclidean is never stored)"
+                )
+        return None
+
+    def run(
+        self,
+        problem: TransportProblem,
+        options: SolveOptions,
+        init: Start | None = None,
+        progress: Progress | None = None,
+    ) -> Solution:
+        # Everything below updates side b last. So b is the harder side: a balanced one must be ended on.
+        swap = problem.penalty_a.kind == "balanced" and problem.penalty_b.kind == "kl"
+        f, g = start_on_supports(problem, init)
+        if swap:
+            f, g = g, f
+        solve = _Solve(problem.swapped() if swap else problem, options, progress)
+        best = solve.run(f, g, warm=init is not None)
+        sides = [best.f, best.g, best.p, best.q]
+        if swap:
+            sides = [sides[1], sides[0], sides[3], sides[2]]
+        if not math.isfinite(best.certificate.marginal_error):
+            status = Status.impossible
+        else:
+            status = Status.converged if best.certificate.meets(options.tol) else Status.max_iterations
+        return Solution(
+            problem=problem,
+            potential_a=np.where(problem.support_a, sides[0], np.nan),
+            potential_b=np.where(problem.support_b, sides[1], np.nan),
+            marginal_a=sides[2],
+            marginal_b=sides[3],
+            certificate=best.certificate,
+            status=status,
+            iterations=solve.work,
+            engine=self.name,
+            dtype=options.dtype,
+            device=str(solve.device),
+            trace=tuple(solve.trace),
+        )
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where the iterations are, in cost units: f = f0 + shift (1, n), g = g0 - shift (1, m), shift (1,)."""
+
+    f0: Tensor
+    g0: Tensor
+    shift: Tensor
+
+    @property
+    def is_finite(self) -> bool:
+        return all(bool(torch.isfinite(one).all()) for one in (self.f0, self.g0, self.shift))
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """(H, W) arrays with their certificate."""
+
+    f: Float
+    g: Float
+    p: Float
+    q: Float
+    certificate: Certificate
+
+    @property
+    def error(self) -> float:
+        return max(self.certificate.relative_gap, self.certificate.marginal_error)
+
+
+class _Solve:
+    """One problem, on one device."""
+
+    def __init__(self, problem: TransportProblem, options: SolveOptions, progress: Progress | None) -> None:
+        self.problem, self.options, self.progress = problem, options, progress
+        self.device = torch.device(options.device or "cpu")
+        self.dtype = torch.float64 if options.dtype == "float64" else torch.float32
+        self.passes = passes_of(backend_name("auto", self.device))
+        self.on_a, self.on_b = problem.support_a, problem.support_b
+        self.exact = self._cost(torch.float64)
+        self.cost = self.exact if self.dtype == torch.float64 else self._cost(self.dtype)
+        self.work = 0
+        self.trace: list[TraceRecord] = []
+
+    def _cost(self, dtype: torch.dtype) -> Cost:
+        yx = [torch.as_tensor(np.argwhere(on), device=self.device)[None].to(dtype) for on in (self.on_a, self.on_b)]
+        if self.problem.metric == "sqeuclidean":
+            return PointCost(yx[0], yx[1])
+        return DenseCost(
+            torch.cdist(yx[0].double(), yx[1].double(), compute_mode="donot_use_mm_for_euclid_dist").to(dtype)
+        )
+
+    def _loop(self, epsilon: float, cost: Cost) -> Loop:
+        return Loop(cost, epsilon, self._side(epsilon, cost, True), self._side(epsilon, cost, False), self.passes)
+
+    def _side(self, epsilon: float, cost: Cost, source: bool) -> Side:
+        problem = self.problem
+        on, mass, log_reference, penalty = (
+            (self.on_a, problem.mass_a, problem.log_u, problem.penalty_a)
+            if source
+            else (self.on_b, problem.mass_b, problem.log_v, problem.penalty_b)
+        )
+        logs = [
+            torch.as_tensor(one[on], device=self.device)[None].to(cost.dtype)
+            for one in (np.log(np.where(on, mass, 1.0)), log_reference)
+        ]
+        return Side(logs[0], logs[1], None if penalty.kind == "balanced" else penalty.strength / epsilon)
+
+    # --- iterations --------------------------------------------------------------------------
+
+    def run(self, f: Float, g: Float, warm: bool) -> _Finished:
+        t = 0.5 * (float(f.mean()) - float(g.mean()))
+        shift = torch.tensor([t], dtype=torch.float64, device=self.device)
+        f0, g0 = (torch.as_tensor(one, device=self.device)[None].to(self.dtype) for one in (f - t, g + t))
+        point, epsilon = _Point(f0, g0, shift), self.problem.epsilon
+        if not warm:
+            point = self._scale_down(point)
+        loop, relax, target = self._loop(epsilon, self.cost), 1.0, 0.5 * self.options.tol
+        best, best_point, last, lowest, idle = self._finish(point), point, math.inf, math.inf, 0
+        while self._left() and not best.certificate.meets(self.options.tol) and idle < _PATIENCE:
+            count = min(_ROUND, self._left())
+            point, residual = self._iterate(loop, point, count, relax)
+            if not (point.is_finite and math.isfinite(residual) and residual <= 10.0 * last):
+                if relax == 1.0:
+                    break
+                point, relax, last, idle = best_point, 1.0 + 0.5 * (relax - 1.0), math.inf, idle + 1
+                continue
+            if 0.0 < last < math.inf:
+                relax = _next_relax((residual / last) ** (1.0 / count), relax)
+            idle = idle + 1 if residual > _PROGRESS * lowest else 0
+            last = residual
+            if residual < lowest:
+                lowest, best_point = residual, point
+            if residual <= target:
+                best = self._better(best, point)
+                target = 0.2 * residual
+        return best if best.certificate.meets(self.options.tol) else self._better(best, best_point)
+
+    def _scale_down(self, point: _Point) -> _Point:
+        """Few iterations at epsilons from the size of the cost down to the problem's own."""
+        target = self.problem.epsilon
+        spread = [
+            float(np.ptp(np.concatenate(axis)))
+            for axis in zip(np.nonzero(self.on_a), np.nonzero(self.on_b), strict=True)
+        ]
+        largest = spread[0] ** 2 + spread[1] ** 2
+        if self.problem.metric != "sqeuclidean":
+            largest = math.sqrt(largest)
+        levels = max(0, math.ceil(math.log(max(largest / _SCALING / target, 1.0), _SCALING)))
+        for level in range(levels, 0, -1):
+            if self._left():
+                loop = self._loop(target * _SCALING**level, self.cost)
+                point = self._iterate(loop, point, min(_SWEEPS_PER_EPSILON, self._left()), 1.0)[0]
+        return point
+
+    def _iterate(self, loop: Loop, point: _Point, count: int, relax: float) -> tuple[_Point, float]:
+        eps = loop.epsilon
+        start = (point.f0 / eps, point.g0 / eps, point.shift / eps)
+        state = loop.run(Stopping(count, 0.0), start, relax)
+        self.work += 2 * count
+        return _Point(eps * state.f0, eps * state.g0, eps * state.shift), float(state.residual[0])
+
+    def _left(self) -> int:
+        """Full iterations that may still be done."""
+        return max(0, (self.options.max_iterations - self.work) // 2)
+
+    # --- the certificate ---------------------------------------------------------------------
+
+    def _better(self, best: _Finished, point: _Point) -> _Finished:
+        now = self._finish(point)
+        return now if now.error < best.error or not math.isfinite(best.error) else best
+
+    def _finish(self, point: _Point) -> _Finished:
+        """End on b, in float64: the best g for f with the optimal translation, and the marginals of that."""
+        loop = self._loop(self.problem.epsilon, self.exact)
+        a, b, eps = loop.a, loop.b, loop.epsilon
+        f0, g0, shift = point.f0.double() / eps, point.g0.double() / eps, point.shift / eps
+        sums_b = self.passes.log_sum_cols(self.exact, eps, a.exponents(f0))
+        for _ in range(2):  # the translation is that of the pair: once more with the g that goes with it
+            g0 = b.potential(b.update_base(-shift) - b.damping * sums_b)
+            shift = shift + optimal_translation(a, f0, b, g0, shift)
+        g0 = b.potential(b.update_base(-shift) - b.damping * sums_b)
+        sums_a = self.passes.log_sum_rows(self.exact, eps, b.exponents(g0))
+        p, q = torch.exp(a.exponents(f0) + sums_a), torch.exp(b.exponents(g0) + sums_b)
+        on_a, on_b = self.on_a, self.on_b
+        f_hw, p_hw = self._on_grid(eps * (f0 + shift), on_a), self._on_grid(p, on_a)
+        g_hw, q_hw = self._on_grid(eps * (g0 - shift), on_b), self._on_grid(q, on_b)
+        around = float(eps * shift)
+        bounds = certificate(self.problem, f_hw, g_hw, p_hw, q_hw, lambda f, g: self._marginals(f, g, around))
+        done = _Finished(f_hw, g_hw, p_hw, q_hw, bounds)
+        record = TraceRecord(float(self.work), done.certificate.gap, done.certificate.marginal_error)
+        self.trace.append(record)
+        if self.progress is not None:
+            self.progress(record)
+        return done
+
+    def _marginals(self, f: Float, g: Float, around: float) -> tuple[Float, Float]:
+        """Marginals (H, W) of the plan of any potentials (H, W); `around` keeps the digits of the shift out of it."""
+        eps = self.problem.epsilon
+        f0 = torch.as_tensor((f[self.on_a] - around) / eps, device=self.device)[None]
+        g0 = torch.as_tensor((g[self.on_b] + around) / eps, device=self.device)[None]
+        loop = self._loop(eps, self.exact)
+        hat_a, hat_b = loop.a.exponents(f0), loop.b.exponents(g0)
+        p = torch.exp(hat_a + self.passes.log_sum_rows(self.exact, eps, hat_b))
+        q = torch.exp(hat_b + self.passes.log_sum_cols(self.exact, eps, hat_a))
+        return self._on_grid(p, self.on_a), self._on_grid(q, self.on_b)
+
+    def _on_grid(self, values: Tensor, on: NDArray[np.bool_]) -> Float:
+        grid = np.zeros(self.problem.shape_hw)
+        grid[on] = values[0].double().cpu().numpy()
+        return grid
+
+
+def _next_relax(rate: float, relax: float) -> float:
+    """The best over-relaxation for what was seen: residuals that went down by `rate` per iteration.
+
+    Young's relation for successive over-relaxation: (rate + w - 1)^2 = rate w^2 r, with r the rate at w = 1; the best
+    w is 2/(1 + sqrt(1 - r)), where the rate is w - 1.
+    """
+    if rate >= 1.0:
+        return 1.0 + 0.7 * (relax - 1.0)
+    if rate <= relax - 1.0:
+        return relax
+    plain = min((rate + relax - 1.0) ** 2 / (rate * relax**2), 1.0)
+    return min(2.0 / (1.0 + math.sqrt(1.0 - plain)), _MAX_RELAX)

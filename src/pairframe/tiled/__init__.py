@@ -1,0 +1,33 @@
+"""Batched, masked, differentiable Sinkhorn in PyTorch and Triton, tile by tile; stands alone.
+
+In: costs (B, N, M) or points, masses, masks. Out: potentials, plans, values and their gradients. Knows nothing of images,
+frames or engines, and imports nothing of pairframe outside this folder.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("pairframe.tiled needs torch: pip install 'pairframe[torch]'") from error
+
+from pairframe.tiled.cost import DenseCost, PointCost
+from pairframe.tiled.differentiable import NotConvergedWarning, sinkhorn_differentiable, sinkhorn_value
+from pairframe.tiled.divergence import divergence
+from pairframe.tiled.errors import TiledError
+from pairframe.tiled.jvp import sinkhorn_jvp
+from pairframe.tiled.output import SinkhornOutput
+from pairframe.tiled.sinkhorn import sinkhorn
+
+__all__ = [
+    "DenseCost",
+    "NotConvergedWarning",
+    "PointCost",
+    "SinkhornOutput",
+    "TiledError",
+    "divergence",
+    "sinkhorn",
+    "sinkhorn_differentiable",
+    "sinkhorn_jvp",
+    "sinkhorn_value",
+]

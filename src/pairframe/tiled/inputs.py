@@ -1,0 +1,220 @@
+"""Checks, and what a call means: cost, log masses, reference. Every refusal says how to fix it."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pairframe.tiled.cost import Cost, DenseCost, PointCost
+from pairframe.tiled.errors import TiledError
+from pairframe.tiled.loop import Stopping
+from pairframe.tiled.translation import padded_sum
+
+REFERENCES = ("counting", "product")
+TOTALS_AGREE = 1e-5  # relative: what float32 sums leave; hard marginals are brought to their mean
+_CHECK_ENTRIES = 1 << 22
+
+CostLike = Tensor | tuple[Tensor, Tensor] | DenseCost | PointCost
+
+
+def as_cost(cost: CostLike) -> Cost:
+    """C (B, N, M), or points (x, y) of shapes (B, N, d), (B, M, d), as a cost; detached."""
+    if isinstance(cost, DenseCost | PointCost):
+        return cost
+    if isinstance(cost, tuple | list):
+        if len(cost) != 2 or not all(isinstance(points, Tensor) for points in cost):
+            raise TiledError("C as a tensor or a pair of tensors (x, y)", f"a sequence of {len(cost)}", "give (x, y)")
+        return PointCost(cost[0].detach(), cost[1].detach())
+    if not isinstance(cost, Tensor):
+        raise TiledError(
+            "C as a tensor (B, N, M) or a pair of points (x, y)", type(cost).__name__, "use torch.as_tensor"
+        )
+    return DenseCost(cost.detach())
+
+
+def check_cost(cost: Cost) -> bool:
+    """No NaN, no -inf, at least one entry; whether some pairs are forbidden (+inf). Reads once, copies nothing."""
+    if min(cost.batch, cost.n, cost.m) < 1:
+        raise TiledError(
+            "at least one problem with at least one entry on each side",
+            f"B, N, M = {cost.batch}, {cost.n}, {cost.m}",
+            "leave empty problems out of the batch",
+        )
+    if isinstance(cost, PointCost):
+        for name, points in (("x", cost.x), ("y", cost.y)):
+            if not bool(torch.isfinite(points).all()):
+                raise TiledError(f"finite points {name}", "NaN or inf", "give padded points any finite place")
+        return False
+    rows = max(1, _CHECK_ENTRIES // cost.m)
+    forbids = False
+    for b in range(cost.batch):
+        for i in range(0, cost.n, rows):
+            low, high = (float(one) for one in torch.aminmax(cost.matrix[b, i : i + rows]))  # hands NaN through
+            if math.isnan(low) or low == -math.inf:
+                raise TiledError(
+                    "a cost without NaN or -inf", "some", "give padded entries any number; +inf forbids a pair"
+                )
+            forbids = forbids or high == math.inf
+    return forbids
+
+
+def without_stranded(
+    cost: Cost, log_a: Tensor, log_b: Tensor, taus: tuple[float | None, float | None], passes: ModuleType
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log masses without what no finite cost leads away from, and the penalty (B,) for leaving it where it is.
+
+    On a hard side there is no such plan. Only a cost with forbidden pairs has such mass.
+    """
+    here_a, here_b = (torch.where(torch.isneginf(logs), logs, 0.0) for logs in (log_a, log_b))
+    penalty = torch.zeros(cost.batch, dtype=torch.float64, device=cost.device)
+    kept = []
+    for name, logs, sums, tau in (
+        ("a", log_a, passes.log_sum_rows(cost, 1.0, here_b), taus[0]),
+        ("b", log_b, passes.log_sum_cols(cost, 1.0, here_a), taus[1]),
+    ):
+        lost = torch.isneginf(sums) & ~torch.isneginf(logs)
+        if tau is None and bool(lost.any()):
+            raise TiledError(
+                f"every entry of {name} with mass to reach mass of the other side at a finite cost",
+                f"{int(lost.sum())} that reach none",
+                f"mask these entries, lower their costs, or give tau_{name} so that their mass may stay",
+            )
+        penalty += (tau or 0.0) * padded_sum(torch.where(lost, logs.double().exp(), 0.0))
+        kept.append(torch.where(lost, -math.inf, logs))
+    if any(bool(torch.isneginf(logs).all(1).any()) for logs in kept):
+        raise TiledError(
+            "a pair of finite cost with mass at both ends in every batch element",
+            "an element without any",
+            "leave it out of the batch: its plan is zero",
+        )
+    return kept[0], kept[1], penalty
+
+
+def check_positive(name: str, value: Any) -> float:
+    """A positive finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        fix = "e.g. 0.1" if name == "epsilon" else "a positive number, or None for a hard marginal"
+        raise TiledError(f"{name} positive and finite", repr(value), fix)
+    return number
+
+
+def check_tau(name: str, tau: Any) -> float | None:
+    """A positive finite number, or None."""
+    return None if tau is None else check_positive(name, tau)
+
+
+def check_stopping(max_iters: Any, threshold: Any, check_every: Any) -> Stopping:
+    """Integers >= 1 and a threshold >= 0."""
+    numbers = []
+    for name, value in (("max_iters", max_iters), ("check_every", check_every)):
+        try:
+            number = 0 if isinstance(value, bool) else index(value)
+        except TypeError:
+            number = 0
+        if number < 1:
+            raise TiledError(f"{name} an integer >= 1", repr(value), "e.g. 100 for max_iters, 1 for check_every")
+        numbers.append(number)
+    if not (isinstance(threshold, int | float) and 0 <= threshold < math.inf):
+        raise TiledError("threshold a number >= 0", repr(threshold), "e.g. 1e-6; 0 runs all of max_iters")
+    return Stopping(numbers[0], float(threshold), numbers[1])
+
+
+def log_masses(
+    name: str, mass: Tensor | None, log_mass: Tensor | None, mask: Tensor | None, cost: Cost, renormalize: bool
+) -> Tensor:
+    """log a (B, n) in the dtype of the cost; -inf where masked or empty. Without masses: uniform over the unmasked."""
+    shape = (cost.batch, cost.n if name == "a" else cost.m)
+    _check_mask(name, mask, shape, cost.device)
+    if mass is not None and log_mass is not None:
+        raise TiledError(f"one of {name} and log_{name}", "both", "leave one out")
+    if mass is not None:
+        _check_tensor(name, mass, shape, cost.device)
+        mass = mass.detach()
+        if not bool(torch.isfinite(mass).all()) or bool((mass < 0).any()):
+            raise TiledError(f"{name} finite and >= 0", "NaN, inf or negative entries", "clean the masses")
+        logs = torch.log(mass.to(cost.dtype))
+    elif log_mass is not None:
+        _check_tensor(f"log_{name}", log_mass, shape, cost.device)
+        logs = log_mass.detach().to(cost.dtype)
+        if bool(torch.isnan(logs).any()) or bool((logs == math.inf).any()):
+            raise TiledError(f"log_{name} without NaN or +inf", "some", "-inf is no mass; anything else is finite")
+    else:
+        on = torch.ones(shape, dtype=torch.bool, device=cost.device) if mask is None else mask
+        count = on.sum(1, keepdim=True).to(torch.float64)
+        logs = (-torch.log(count)).expand(shape).to(cost.dtype)
+    if mask is not None:
+        logs = torch.where(mask, logs, -math.inf)
+    if bool(torch.isneginf(logs).all(1).any()):
+        raise TiledError(
+            f"some mass in every batch element of {name}",
+            "an element whose total is zero" + ("" if mask is None else f" under mask_{name}"),
+            "leave empty problems out of the batch",
+        )
+    if renormalize:
+        logs = logs - torch.log(total_mass(logs)).unsqueeze(1).to(logs.dtype)
+    return logs
+
+
+def total_mass(log_mass: Tensor) -> Tensor:
+    """Sum of the masses (B,), float64."""
+    return padded_sum(torch.exp(log_mass.double()))
+
+
+def equal_totals(log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Both sides brought to the mean of their totals, and by how much they differed (B,), relative."""
+    total_a, total_b = total_mass(log_a), total_mass(log_b)
+    mean = 0.5 * (total_a + total_b)
+    mismatch = (total_a - total_b).abs() / mean
+    worst = int(mismatch.argmax())
+    if float(mismatch[worst]) > TOTALS_AGREE:
+        raise TiledError(
+            f"hard marginals (tau_a = tau_b = None) with equal totals, to {TOTALS_AGREE:g}",
+            f"{float(total_a[worst]):.7g} against {float(total_b[worst]):.7g} in batch element {worst}",
+            "use renormalize=True, or give tau_a or tau_b",
+        )
+    log_a = log_a + torch.log(mean / total_a).unsqueeze(1).to(log_a.dtype)
+    log_b = log_b + torch.log(mean / total_b).unsqueeze(1).to(log_b.dtype)
+    return log_a, log_b, mismatch
+
+
+def log_references(reference: str, log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+    """log u and log v: 0 for ``counting``; u = a/sqrt(M_a), v = b/sqrt(M_b) for ``product``. 0 where no mass is."""
+    if reference not in REFERENCES:
+        raise TiledError(f"a reference: {', '.join(REFERENCES)}", repr(reference), "use one of these names")
+    if reference == "counting":
+        return torch.zeros_like(log_a), torch.zeros_like(log_b)
+    return _log_share(log_a), _log_share(log_b)
+
+
+def _log_share(log_mass: Tensor) -> Tensor:
+    root = 0.5 * torch.log(total_mass(log_mass)).unsqueeze(1).to(log_mass.dtype)
+    return torch.where(torch.isneginf(log_mass), 0.0, log_mass - root)
+
+
+def _check_mask(name: str, mask: Tensor | None, shape: tuple[int, int], device: torch.device) -> None:
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = str(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
+        raise TiledError(f"mask_{name} of dtype torch.bool", got, "use mask.bool(); True is a real entry")
+    _check_tensor(f"mask_{name}", mask, shape, device)
+
+
+def _check_tensor(name: str, tensor: Any, shape: tuple[int, int], device: torch.device) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TiledError(f"{name} as a tensor", type(tensor).__name__, "use torch.as_tensor")
+    if tuple(tensor.shape) != shape:
+        raise TiledError(
+            f"{name} of shape {shape}", f"shape {tuple(tensor.shape)}", "one row of masses per batch element"
+        )
+    if tensor.device != device:
+        raise TiledError(f"{name} on {device}, where the cost is", str(tensor.device), f"use {name}.to(C.device)")

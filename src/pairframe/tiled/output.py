@@ -1,0 +1,184 @@
+"""What a solve hands back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pairframe.tiled.backends import passes_of
+from pairframe.tiled.cost import Cost
+from pairframe.tiled.errors import TiledError
+from pairframe.tiled.inputs import CostLike, as_cost
+from pairframe.tiled.loop import State
+from pairframe.tiled.translation import Side, padded_sum
+
+_STRIP = 256
+
+
+@dataclass(frozen=True, eq=False)
+class SinkhornOutput:
+    """Potentials and how good they are; the plan is P_ij = u_i v_j exp((f_i + g_j - C_ij)/epsilon).
+
+    Attributes
+    ----------
+    f, g : (B, N), (B, M)
+        Potentials in cost units; 0 where there is no mass.
+    n_iters : (B,) int64
+    converged : (B,) bool
+        Whether both numbers below reached the threshold.
+    marginal_error : (B,) float64
+        The larger L1 distance of a marginal to what its potential asks for (a e^(-f/tau), or a), relative to the
+        side's mass, before the last update of g.
+    potential_change : (B,) float64
+        Largest step of a potential in the last iteration, over epsilon.
+    total_mismatch : (B,) float64
+        By how much the totals of two hard marginals differed, relative, before they were brought to their mean.
+    log_a_hat, log_b_hat : (B, N), (B, M)
+        Exponents of the plan, log P_ij = log_a_hat_i + log_b_hat_j - C_ij/epsilon; -inf where there is no mass. In
+        float32 they carry more digits of the plan than f and g.
+    plan_mass : (B,) float64
+    stranded_penalty : (B,) float64
+        tau times the mass that no finite cost leads away from; it stays, as if it were masked.
+    side_a, side_b : Side
+        Log masses as used, references and strengths, in units of epsilon.
+    """
+
+    f: Tensor
+    g: Tensor
+    n_iters: Tensor
+    converged: Tensor
+    marginal_error: Tensor
+    potential_change: Tensor
+    total_mismatch: Tensor
+    log_a_hat: Tensor
+    log_b_hat: Tensor
+    plan_mass: Tensor
+    stranded_penalty: Tensor
+    shift: Tensor
+    side_a: Side
+    side_b: Side
+    epsilon: float
+    reference: str
+    backend: str
+
+    @classmethod
+    def of(
+        cls,
+        state: State,
+        a: Side,
+        b: Side,
+        epsilon: float,
+        reference: str,
+        backend: str,
+        mismatch: Tensor,
+        stranded: Tensor,
+    ) -> SinkhornOutput:
+        """From where a loop ended."""
+        return cls(
+            f=_in_cost_units(state.f0, state.shift, a, epsilon),
+            g=_in_cost_units(state.g0, -state.shift, b, epsilon),
+            n_iters=state.n_iters,
+            converged=state.converged,
+            marginal_error=state.residual,
+            potential_change=state.change,
+            total_mismatch=mismatch,
+            log_a_hat=a.exponents(state.f0),
+            log_b_hat=b.exponents(state.g0),
+            plan_mass=state.plan_mass,
+            stranded_penalty=stranded,
+            shift=state.shift,
+            side_a=a,
+            side_b=b,
+            epsilon=epsilon,
+            reference=reference,
+            backend=backend,
+        )
+
+    def __repr__(self) -> str:
+        shape = (*self.f.shape, self.g.shape[1])
+        return (
+            f"SinkhornOutput({int(self.converged.sum())} of {shape[0]} converged, N, M = {shape[1]}, {shape[2]}, "
+            f"at most {int(self.n_iters.max())} iterations, marginal error {float(self.marginal_error.max()):.2g}, "
+            f"{self.reference} reference, {self.backend})"
+        )
+
+    def transport_plan(self, C: CostLike) -> Tensor:
+        """The whole plan (B, N, M); exactly 0 where there is no mass."""
+        cost = self._cost(C)
+        plan = torch.empty((cost.batch, cost.n, cost.m), dtype=cost.dtype, device=cost.device)
+        with torch.no_grad():
+            scaled = cost.scaled(1.0 / self.epsilon)
+            for i in range(0, cost.n, _STRIP):
+                rows = slice(i, min(i + _STRIP, cost.n))
+                scaled.fill(slice(0, cost.batch), rows, self.log_a_hat[:, rows], self.log_b_hat, plan[:, rows])
+                plan[:, rows].exp_()
+        return plan
+
+    def cost(self, C: CostLike) -> Tensor:
+        """<C, P>, (B,), streamed."""
+        passes = passes_of(self.backend)
+        total: Tensor = passes.plan_cost_sum(self._cost(C), self.epsilon, self.log_a_hat, self.log_b_hat)
+        return total
+
+    def dual(self, with_reference: bool = True) -> Tensor:
+        """The dual value at (f, g), (B,) float64: never above the optimum, and equal to it there.
+
+        `with_reference=False` leaves out the constant eps sum u sum v, which for ``counting`` is eps times the number
+        of pairs and may hide the rest.
+        """
+        f0, g0 = self.side_a.potential(self.log_a_hat), self.side_b.potential(self.log_b_hat)
+        value = self.side_a.dual_term(f0, self.shift) + self.side_b.dual_term(g0, -self.shift)
+        value = value - self.plan_mass
+        return self.epsilon * (value + self._reference_mass() if with_reference else value) + self.stranded_penalty
+
+    def objective(self, C: CostLike) -> Tensor:
+        """The primal value of the plan, (B,) float64: <C,P> + eps KL(P || u (x) v) + tau KL per soft side.
+
+        A hard marginal adds nothing, though `marginal_error` may say that it is not met exactly.
+        """
+        cost, passes = self._cost(C), passes_of(self.backend)
+        f0, g0 = self.side_a.potential(self.log_a_hat), self.side_b.potential(self.log_b_hat)
+        p = _marginal(self.log_a_hat, passes.log_sum_rows(cost, self.epsilon, self.log_b_hat))
+        q = _marginal(self.log_b_hat, passes.log_sum_cols(cost, self.epsilon, self.log_a_hat))
+        # <C,P> + eps KL = <f,p> + <g,q> - eps (sum P - sum u sum v): no cost is needed, and the shift cancels.
+        value = padded_sum(f0.double() * p) + padded_sum(g0.double() * q) - padded_sum(p) + self._reference_mass()
+        value = value + _penalty(p, self.side_a) + _penalty(q, self.side_b)
+        return self.epsilon * value + self.stranded_penalty
+
+    def _reference_mass(self) -> Tensor:
+        """sum u sum v over the entries with mass, (B,)."""
+        return _reference_sum(self.side_a) * _reference_sum(self.side_b)
+
+    def _cost(self, C: CostLike) -> Cost:
+        cost = as_cost(C)
+        shape = (*self.f.shape, self.g.shape[1])
+        if (cost.batch, cost.n, cost.m) != shape:
+            raise TiledError(
+                f"the cost that was solved, B, N, M = {shape}", f"{(cost.batch, cost.n, cost.m)}", "give the same C"
+            )
+        return cost
+
+
+def _in_cost_units(f0: Tensor, shift: Tensor, side: Side, epsilon: float) -> Tensor:
+    f = epsilon * (f0.double() + shift.unsqueeze(1))
+    return torch.where(torch.isneginf(side.log_mass), 0.0, f).to(f0.dtype)
+
+
+def _marginal(log_hat: Tensor, log_sum: Tensor) -> Tensor:
+    off = torch.isneginf(log_hat) | torch.isneginf(log_sum)
+    return torch.where(off, 0.0, torch.exp(log_hat.double() + log_sum.double()))
+
+
+def _reference_sum(side: Side) -> Tensor:
+    return padded_sum(torch.where(torch.isneginf(side.log_mass), 0.0, side.log_reference.double().exp()))
+
+
+def _penalty(p: Tensor, side: Side) -> Tensor:
+    """tau KL(p || a) over epsilon, (B,); 0 for a hard marginal."""
+    if side.tau is None:
+        return torch.zeros(p.shape[0], dtype=torch.float64, device=p.device)
+    mass = torch.exp(side.log_mass.double())
+    ratio = torch.where(p > 0, p / mass, 1.0)
+    return side.tau * padded_sum(torch.where(p > 0, p * torch.log(ratio), 0.0) - p + mass)

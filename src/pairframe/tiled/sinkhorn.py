@@ -1,0 +1,132 @@
+"""`sinkhorn`: the forward solve. Potentials come back detached; `sinkhorn_differentiable` is the one with gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pairframe.tiled.backends import backend_name, passes_of
+from pairframe.tiled.inputs import (
+    CostLike,
+    as_cost,
+    check_cost,
+    check_positive,
+    check_stopping,
+    check_tau,
+    equal_totals,
+    log_masses,
+    log_references,
+    without_stranded,
+)
+from pairframe.tiled.loop import Loop, State
+from pairframe.tiled.output import SinkhornOutput
+from pairframe.tiled.translation import Side
+
+
+@torch.no_grad()
+def sinkhorn(
+    C: CostLike,
+    a: Tensor | None = None,
+    b: Tensor | None = None,
+    epsilon: float = 0.1,
+    tau_a: float | None = None,
+    tau_b: float | None = None,
+    mask_a: Tensor | None = None,
+    mask_b: Tensor | None = None,
+    backend: str = "auto",
+    max_iters: int = 100,
+    threshold: float = 1e-6,
+    reference: str = "counting",
+    log_a: Tensor | None = None,
+    log_b: Tensor | None = None,
+    renormalize: bool = False,
+    *,
+    check_every: int = 1,
+) -> SinkhornOutput:
+    """Minimise <C,P> + eps KL(P || u (x) v) + tau_a KL(P1 || a) + tau_b KL(P'1 || b) over P >= 0, per batch element.
+
+    Parameters
+    ----------
+    C : (B, N, M), or a pair of points ((B, N, d), (B, M, d))
+        Cost, or points whose squared distances are computed tile by tile and never stored. +inf forbids a pair.
+    a, b : (B, N), (B, M), optional
+        Masses >= 0; zeros are allowed. Default: 1/n over the unmasked entries. Or give `log_a`, `log_b`.
+    tau_a, tau_b : float, optional
+        Strengths of the marginal penalties, in cost units; None makes the marginal hard.
+    mask_a, mask_b : (B, N), (B, M) bool, optional
+        False entries do not exist: their cost and mass are never used.
+    backend : {"auto", "torch", "triton"}
+    max_iters : int
+        Full iterations, f then g.
+    threshold : float
+        An element is done when its potentials moved by at most this much over epsilon *and* its marginals are off by
+        at most this much, relative. Looked at every `check_every` iterations.
+    reference : {"counting", "product"}
+        u (x) v: ones where there is mass, or a (x) b / sqrt(M_a M_b).
+    renormalize : bool
+        Scale the masses of both sides, after masking, to sum 1.
+
+    Returns
+    -------
+    SinkhornOutput
+        `converged` says per element whether the threshold was reached.
+    """
+    problem = prepared(
+        C, (a, b), (log_a, log_b), (mask_a, mask_b), epsilon, (tau_a, tau_b), reference, backend, renormalize
+    )
+    stopping = check_stopping(max_iters, threshold, check_every)
+    state = problem.loop.run(stopping)
+    if tau_a is None and tau_b is not None:
+        state = problem.loop.end_on_a(state)
+    return problem.output(state)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A checked problem, and what its output will say of it."""
+
+    loop: Loop
+    reference: str
+    backend: str
+    mismatch: Tensor
+    stranded: Tensor
+
+    def output(self, state: State) -> SinkhornOutput:
+        """What a loop's end means."""
+        loop = self.loop
+        return SinkhornOutput.of(
+            state, loop.a, loop.b, loop.epsilon, self.reference, self.backend, self.mismatch, self.stranded
+        )
+
+
+def prepared(
+    C: CostLike,
+    masses: tuple[Tensor | None, Tensor | None],
+    logs: tuple[Tensor | None, Tensor | None],
+    masks: tuple[Tensor | None, Tensor | None],
+    epsilon: float,
+    taus: tuple[float | None, float | None],
+    reference: str,
+    backend: str,
+    renormalize: bool = False,
+) -> Prepared:
+    """Check everything about a problem; parameters as in `sinkhorn`, those of both sides as pairs."""
+    cost = as_cost(C)
+    forbids = check_cost(cost)
+    epsilon = check_positive("epsilon", epsilon)
+    tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
+    name = backend_name(backend, cost.device)
+    log_a = log_masses("a", masses[0], logs[0], masks[0], cost, renormalize)
+    log_b = log_masses("b", masses[1], logs[1], masks[1], cost, renormalize)
+    mismatch = torch.zeros(cost.batch, dtype=torch.float64, device=cost.device)
+    if tau_a is None and tau_b is None:
+        log_a, log_b, mismatch = equal_totals(log_a, log_b)
+    passes, stranded = passes_of(name), torch.zeros_like(mismatch)
+    if forbids:
+        log_a, log_b, stranded = without_stranded(cost, log_a, log_b, (tau_a, tau_b), passes)
+    log_u, log_v = log_references(reference, log_a, log_b)
+    side_a = Side(log_a, log_u, None if tau_a is None else tau_a / epsilon)
+    side_b = Side(log_b, log_v, None if tau_b is None else tau_b / epsilon)
+    return Prepared(Loop(cost, epsilon, side_a, side_b, passes), reference, name, mismatch, stranded)

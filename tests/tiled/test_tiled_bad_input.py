@@ -1,0 +1,108 @@
+"""Every refusal says what was expected, what came, and how to fix it."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from pairframe.tiled import TiledError, sinkhorn
+
+COST = torch.rand(2, 4, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+POINTS = torch.rand(2, 4, 3, dtype=torch.float64)
+NAN = COST.clone()
+NAN[1, 2, 3] = math.nan
+LOW = COST.clone()
+LOW[0, 0, 0] = -math.inf
+GOOD_A, GOOD_B = torch.full((2, 4), 0.25), torch.full((2, 5), 0.2)
+NEGATIVE = torch.tensor([[0.5, 0.5, 0.5, -0.5], [0.25] * 4])
+EMPTY = torch.tensor([[0.0] * 4, [0.25] * 4])
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "a matrix without batch": ({"C": COST[0]}, r"shape \(B, N, M\).*unsqueeze\(0\)"),
+    "no tensor": ({"C": [[1.0]]}, "pair of tensors"),
+    "a number": ({"C": 3.0}, "torch.as_tensor"),
+    "integers": ({"C": torch.ones(2, 4, 5, dtype=torch.int64)}, "floating point"),
+    "NaN": ({"C": NAN}, "without NaN or -inf"),
+    "minus infinity": ({"C": LOW}, "without NaN or -inf"),
+    "no entries": ({"C": torch.rand(2, 0, 5)}, "at least one entry"),
+    "points without batch": ({"C": (POINTS[0], POINTS[0])}, r"points x of shape \(B, N, d\)"),
+    "points of two dimensions": ({"C": (POINTS, POINTS[:, :, :2])}, "same B and d"),
+    "points of two dtypes": ({"C": (POINTS, POINTS.float())}, "one dtype"),
+    "points at infinity": ({"C": (POINTS, POINTS + math.inf)}, "finite points y"),
+    "three points": ({"C": (POINTS, POINTS, POINTS)}, r"give \(x, y\)"),
+    "masses of the wrong rank": ({"a": GOOD_A[0]}, r"a of shape \(2, 4\)"),
+    "masses of the wrong length": ({"b": GOOD_A}, r"b of shape \(2, 5\)"),
+    "masses that are no tensor": ({"a": [0.25] * 4}, "a as a tensor"),
+    "negative masses": ({"a": NEGATIVE}, "a finite and >= 0"),
+    "masses of NaN": ({"a": EMPTY / EMPTY}, "a finite and >= 0"),
+    "no mass": ({"a": EMPTY}, "some mass in every batch element of a"),
+    "no mass under the mask": (
+        {"mask_b": torch.zeros(2, 5, dtype=torch.bool)},
+        "some mass in every batch element of b.*mask_b",
+    ),
+    "two kinds of masses": ({"a": GOOD_A, "log_a": GOOD_A.log()}, "one of a and log_a"),
+    "log masses of infinity": ({"log_a": GOOD_A / 0.0}, "log_a without NaN"),
+    "unequal totals": ({"a": GOOD_A, "b": 2.0 * GOOD_B}, "equal totals.*1 against 2 .*renormalize=True"),
+    "totals that differ a little too much": ({"a": GOOD_A, "b": 1.0001 * GOOD_B}, "equal totals"),
+    "epsilon zero": ({"epsilon": 0.0}, "epsilon positive and finite, got 0.0"),
+    "epsilon negative": ({"epsilon": -1.0}, "epsilon positive"),
+    "epsilon infinite": ({"epsilon": math.inf}, "epsilon positive"),
+    "epsilon no number": ({"epsilon": "small"}, "epsilon positive"),
+    "tau zero": ({"tau_a": 0.0}, "tau_a positive and finite.*None for a hard marginal"),
+    "tau infinite": ({"tau_b": math.inf}, "tau_b positive"),
+    "a mask of numbers": (
+        {"mask_a": torch.ones(2, 4)},
+        r"mask_a of dtype torch.bool, got torch.float32.*mask.bool\(\)",
+    ),
+    "a mask of the wrong shape": ({"mask_a": torch.ones(2, 5, dtype=torch.bool)}, r"mask_a of shape \(2, 4\)"),
+    "no iterations": ({"max_iters": 0}, "max_iters an integer >= 1"),
+    "half an iteration": ({"max_iters": 1.5}, "max_iters an integer >= 1"),
+    "never looking": ({"check_every": 0}, "check_every an integer >= 1"),
+    "a negative threshold": ({"threshold": -1.0}, "threshold a number >= 0"),
+    "an unknown reference": ({"reference": "heat"}, "a reference: counting, product"),
+    "an unknown backend": ({"backend": "cuda"}, "a backend: auto, torch, triton"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_refused_with_advice(name: str) -> None:
+    change, message = CASES[name]
+    with pytest.raises(TiledError, match=message) as caught:
+        sinkhorn(**{"C": COST, **change})
+    assert caught.value.fix
+
+
+def test_another_cost_than_was_solved_is_refused() -> None:
+    out = sinkhorn(COST)
+    with pytest.raises(TiledError, match="the cost that was solved"):
+        out.cost(COST[:1])
+
+
+def test_an_error_survives_the_trip_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(TiledError("one", "two", "three")))
+    assert str(error) == "expected one, got two. To fix: three"
+    assert isinstance(error, ValueError)
+
+
+def test_triton_without_gpu_or_interpreter_is_refused_with_both_ways_out() -> None:
+    pytest.importorskip("triton", reason="triton is not installed")
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    script = (
+        "import torch\n"
+        "from pairframe.tiled import TiledError, sinkhorn\n"
+        "try:\n    sinkhorn(torch.rand(1, 3, 3), backend='triton')\n"
+        "except TiledError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "TRITON_INTERPRET=1" in done.stdout
+    assert ".cuda()" in done.stdout
+    assert "backend='torch'" in done.stdout
