@@ -325,3 +325,26 @@ class StoreRowError(StoreError):
 
 class StoreWriteError(StoreError, OutputError):
     """The store cannot be written: no space, no permission."""
+
+
+# --- cohort ----------------------------------------------------------------------------------
+
+
+class CohortError(InputError):
+    """A cohort that cannot be run as it was asked for."""
+
+
+class ManifestError(CohortError):
+    """A list of masks that cannot be read, or does not say what to compare."""
+
+
+class PairIdError(ManifestError):
+    """Names of pairs that are missing, unsafe or not unique."""
+
+
+class PairingError(CohortError):
+    """A pairing rule that does not exist, or finds no pair."""
+
+
+class ClusterError(PairframeError, RuntimeError):
+    """The workers of a cluster cannot be reached, or cannot do the work. What was done is kept."""

@@ -104,6 +104,61 @@ def report(
 
 
 @app.command()
+@with_config_options
+def run(
+    manifest: Annotated[
+        str,
+        typer.Argument(help="Table of pairs or frames (csv, tsv, parquet), folder or glob of frames, or label tif."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write to; made when missing, gone on with when it is a run.")],
+    config: TransportConfig,
+    pairing: Annotated[
+        str, typer.Option(help="Of frames: consecutive, reference, reference:FRAME, all, or every:K.")
+    ] = "consecutive",
+    jobs: Annotated[int | None, typer.Option(help="Processes; one per core when not given.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to run on instead.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try pairs again that failed before.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell pairs, sizes, memory and time; write nothing.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write into a folder that holds something else.")
+    ] = False,
+    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Compare all pairs of a cohort; run again to go on where it stopped."""
+    from pairframe.cli.run import RunJob, run_run
+
+    job = RunJob(manifest, out, config, pairing, jobs, dask, retry_failed, overwrite, report)
+    run_run(job, dry_run=dry_run, quiet=quiet)
+
+
+@app.command()
+def analyze(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with results.")],
+    group: Annotated[str | None, typer.Option(help="Column of what is compared.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column with the time, a number.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Column of what was sampled independently; pair_id: every pair.")
+    ] = None,
+    bins: Annotated[int | None, typer.Option(help="Time bins of equal width.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Group that the others are compared with.")] = None,
+    permutations: Annotated[int, typer.Option(help="Labellings to try; all of them when there are no more.")] = 5000,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    distance_masks: Annotated[int, typer.Option(help="Masks in the matrix of distances; 0 leaves it out.")] = 24,
+    jobs: Annotated[int | None, typer.Option(help="Processes for the distances; one per core when not given.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the groups of a cohort: mean fields, deviations, permutation tests, hot spots, distances."""
+    from pairframe.cli.analyze import AnalyzeJob, run_analyze
+
+    job = AnalyzeJob(out, group, time, unit, bins, reference, permutations, seed, distance_masks, jobs)
+    run_analyze(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
 def doctor(
     size: Annotated[
         str, typer.Option(help="Work grid, HEIGHTxWIDTH in pixels, for which the smallest usable epsilon is told.")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pairframe.errors import PairframeError
+from pairframe.results.features import features_of
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import FAILED, FIELDS, Row, check_row, checked_extra
 
@@ -21,6 +22,7 @@ def result_row(
     source: str | None = None,
     target: str | None = None,
     seconds: float | None = None,
+    work_key: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Row:
     """Every column for a result.
@@ -31,6 +33,8 @@ def result_row(
         The masks, as they were named.
     seconds : float, optional
         Wall time of the comparison.
+    work_key : str, optional
+        What a resumed run knows this comparison by.
     extra : mapping, optional
         Carried columns: labels such as group, series, frame.
     """
@@ -60,9 +64,10 @@ def result_row(
         "target": target,
         "created_at": _now(),
         "seconds": seconds,
+        "work_key": work_key,
     }
     fields = {column.name: getattr(result, column.name) for column in FIELDS}
-    return check_row({**checked_extra(extra or {}), **about, **fields, **derived})
+    return check_row({**checked_extra(extra or {}), **about, **fields, **derived, **features_of(result)})
 
 
 def failed_row(
@@ -73,6 +78,7 @@ def failed_row(
     source: str | None = None,
     target: str | None = None,
     seconds: float | None = None,
+    work_key: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Row:
     """The row of a pair without a result. A `PairframeError` brings its own advice."""
@@ -90,6 +96,7 @@ def failed_row(
         "target": target,
         "created_at": _now(),
         "seconds": seconds,
+        "work_key": work_key,
     }
     return check_row({**checked_extra(extra or {}), **about})
 

@@ -63,6 +63,7 @@ ABOUT_THE_PAIR = (
     _text("target", "the target mask, as it was named"),
     _text("created_at", "when the row was made, UTC, ISO 8601", required=True),
     _number("seconds", "s", "wall time of the comparison, where it was measured"),
+    _text("work_key", "hash of the masks, the config and the version: what a resumed run goes by"),
 )
 
 # Each of these is a field of `TransportResult`.
@@ -113,7 +114,44 @@ DERIVED = (
     _text("notices_json", "what a person should know about the comparison"),
 )
 
-COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *DERIVED)
+# Wavelengths, in units of the blur, between which `features.band_energies` counts: octaves, and what is beyond them.
+BAND_EDGES_BLUR = (8, 16, 32, 64, 128)
+BAND_NAMES = (
+    f"energy_share_over_{BAND_EDGES_BLUR[-1]}_blur",
+    *(f"energy_share_{low}_to_{low * 2}_blur" for low in reversed(BAND_EDGES_BLUR[:-1])),
+    f"energy_share_under_{BAND_EDGES_BLUR[0]}_blur",
+)
+
+
+def _band(name: str) -> Column:
+    span = name.removeprefix("energy_share_").removesuffix("_blur").replace("_", " ")
+    return _number(name, "share", f"share of the displacement's energy at wavelengths {span} times `blur_um`")
+
+
+# Each of these is computed by `features.features_of`.
+FEATURES = (
+    _number("area_moved_um2", "um^2", "area of the moved mass; NaN unless mass counts pixels"),
+    _number("area_created_um2", "um^2", "area of the created mass; NaN unless mass counts pixels"),
+    _number("area_destroyed_um2", "um^2", "area of the destroyed mass; NaN unless mass counts pixels"),
+    _number("percent_moved", "%", "moved mass, of the source; NaN when it is empty"),
+    _number("fraction_moved", "share", "moved mass, of moved + created + destroyed"),
+    _number("fraction_created", "share", "created mass, of moved + created + destroyed"),
+    _number("fraction_destroyed", "share", "destroyed mass, of moved + created + destroyed"),
+    _number("growth_rate", "1/frame", "natural logarithm of target mass over source mass; NaN when one is empty"),
+    _number("p50_displacement_um", "um/frame", "half of the moved mass moved at most so far"),
+    _number("p90_displacement_um", "um/frame", "nine tenths of the moved mass moved at most so far"),
+    _number("max_displacement_um", "um/frame", "longest displacement of any pixel, however little left it"),
+    _number("rms_displacement_um", "um/frame", "root mean square displacement of the moved mass"),
+    _number("drift_dy_um", "um/frame", "mean displacement vector of the moved mass, down"),
+    _number("drift_dx_um", "um/frame", "mean displacement vector of the moved mass, to the right"),
+    _number("velocity_divergence_mean", "1/frame", "mean divergence of the displacement field: expansion is positive"),
+    _number("velocity_divergence_rms", "1/frame", "its root mean square"),
+    _number("velocity_curl_mean", "1/frame", "mean curl of the field: clockwise on the screen is positive"),
+    _number("velocity_curl_rms", "1/frame", "its root mean square"),
+    *(_band(name) for name in BAND_NAMES),
+)
+
+COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *DERIVED, *FEATURES)
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # What pairframe itself puts into a folder of results.
-OUR_NAMES = frozenset({"results.parquet", "maps.zarr", "report.html", "pairs", "summary.json", disk.LOCK})
+OUR_NAMES = frozenset(
+    {"results.parquet", "maps.zarr", "report.html", "pairs", "summary.json", disk.LOCK}
+    | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
+)
 _INDEX = ["pair_id", "status", "error", "advice", "maps_group"]
 
 

@@ -38,6 +38,7 @@ def report_page(
     *,
     made_at: str,
     has_figures: bool,
+    has_analysis: bool = False,
 ) -> str:
     """The report's HTML.
 
@@ -55,6 +56,8 @@ def report_page(
         When the page was made.
     has_figures : bool
         Whether the pair pages have drawn figures.
+    has_analysis : bool
+        Whether there is an analysis of the groups beside it.
     """
     rows = cohort.rows
     only = rows[0] if len(rows) == 1 else None
@@ -74,6 +77,7 @@ def report_page(
         only=only,
         only_page=links[0] if only else None,
         has_figures=has_figures,
+        has_analysis=has_analysis,
         configs=configs[:MOST_CONFIGS],
         n_configs=len(configs),
         differing=_differing([config for config, _ in configs]),

@@ -87,6 +87,7 @@ def write_report(
             damage,
             made_at=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
             has_figures=with_figures,
+            has_analysis=(store.out / "analysis.html").is_file(),
         )
         path = store.out / "report.html"
         disk.replace_file(path, html.encode())

@@ -1,0 +1,87 @@
+"""`pairframe analyze`: what the groups of a cohort have in common and where they differ."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from pairframe.cli.terminal import activity, output, print_places, say, visible
+from pairframe.cohort.analysis import CohortAnalysis, analyze
+from pairframe.cohort.analysis.analyze import LEVEL
+from pairframe.report.html.assets import plain
+from pairframe.report.html.words import number
+
+MOST_LINES = 12
+
+
+@dataclass(frozen=True)
+class AnalyzeJob:
+    """What `pairframe.cohort.analysis.analyze` is to do, as it came from the command line."""
+
+    out: Path
+    group: str | None = None
+    time: str | None = None
+    unit: str | None = None
+    bins: int | None = None
+    reference: str | None = None
+    permutations: int = 5000
+    seed: int = 0
+    distance_masks: int = 24
+    jobs: int | None = None
+
+
+def run_analyze(job: AnalyzeJob, *, as_json: bool = False, quiet: bool = False) -> None:
+    """Analyse, write beside the results, and say what was found; the report is written again so that it links to it."""
+    with activity(quiet=quiet or as_json) as now:
+        now.step("reading the results")
+        analysis = analyze(
+            job.out,
+            group=job.group,
+            time=job.time,
+            unit=job.unit,
+            bins=job.bins,
+            reference=job.reference,
+            permutations=job.permutations,
+            seed=job.seed,
+            max_distance_masks=job.distance_masks,
+            jobs=job.jobs,
+            progress=lambda what, done, total: now.step(what, done, total),
+        )
+        now.step("drawing")
+        page = analysis.save(job.out)
+        if (job.out / "report.html").is_file():
+            from pairframe.report.html import write_report
+
+            write_report(job.out)
+    if as_json:
+        from pairframe.cohort.analysis.save import as_dict
+
+        typer.echo(json.dumps(plain(as_dict(analysis)), allow_nan=False))
+        return
+    if not quiet:
+        for notice in analysis.notices:
+            say(f"notice: {notice}")
+        _print_findings(analysis)
+        places = {"analysis": page, "numbers": job.out / "analysis.json", "maps": job.out / "analysis.zarr"}
+        print_places(output(), places)
+
+
+def _print_findings(analysis: CohortAnalysis) -> None:
+    """The strongest differences of each group, most certain first."""
+    members = analysis.members
+    typer.echo(f"{len(members.members)} pairs, {len(members.units)} units, {len(members.groups)} groups")
+    for comparison in analysis.comparisons:
+        tested = [test for test in comparison.scalars if math.isfinite(test.p)]
+        tests = sorted(tested, key=lambda test: (test.q, -abs(test.cohens_d) if math.isfinite(test.cohens_d) else 0.0))
+        findings = [test for test in tests if test.q <= LEVEL]
+        named = f"{visible(comparison.group)} against {visible(members.reference)}"
+        typer.echo(f"{named}: {len(findings)} of {len(tests)} scalars differ at q <= {LEVEL:g}")
+        for test in findings[:MOST_LINES]:
+            means = f"{number(test.mean_group)} against {number(test.mean_reference)} {test.unit}"
+            typer.echo(f"  {test.scalar:<28} {means}, d = {number(test.cohens_d)}, q = {test.q:.2g}")
+        if len(findings) > MOST_LINES:
+            typer.echo(f"  and {len(findings) - MOST_LINES} more: see the page")

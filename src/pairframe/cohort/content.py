@@ -1,0 +1,95 @@
+"""What a comparison depends on, as one key: the content of both masks, the config, the engine, the version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import OrderedDict
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+
+from pairframe._version import __version__
+from pairframe.cohort.tasks import MaskRef, PairTask
+from pairframe.errors import InputError
+from pairframe.masks import parse_spec
+from pairframe.problem import TransportConfig
+
+MISSING = "missing"
+_KEY_VERSION = 1
+_ENTRIES = 65_536
+_BLOCK = 1 << 20
+
+_Signature = tuple[tuple[str, int, int, int], ...]  # relative name, bytes, time of change, inode of every file
+
+
+class Digests:
+    """sha256 of files and of folders (Zarr); each is read once as long as it stays the same."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[_Signature, str]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, path: Path) -> str:
+        """The digest, or ``missing``. What cannot be read raises `OSError`."""
+        try:
+            signature = _signature(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return MISSING
+        name = str(path)
+        with self._lock:
+            known = self._known.get(name)
+        if known is not None and known[0] == signature:
+            return known[1]
+        digest = _digest(path, signature)
+        with self._lock:
+            self._known[name] = (signature, digest)
+            while len(self._known) > _ENTRIES:
+                self._known.popitem(last=False)
+        return digest
+
+
+def work_key(task: PairTask, config: TransportConfig, digests: Digests) -> str | None:
+    """The key of a comparison; None when a file cannot be read just now."""
+    try:
+        sides = [_side(mask, digests) for mask in (task.source, task.target)]
+    except OSError:
+        return None
+    settings = {name: value for name, value in asdict(config).items() if name != "debug"}  # debug changes no answer
+    content = [_KEY_VERSION, __version__, settings, sides]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _side(mask: MaskRef, digests: Digests) -> list[str | int | float | None]:
+    """Which pixels: the file's content, what is chosen of it, and how large a pixel is; not where the file lies."""
+    try:
+        spec = parse_spec(mask.spec)
+    except InputError:  # a page or label that cannot be: reading it will say so
+        return [mask.spec]
+    return [digests.of(spec.path), spec.path.suffix.lower(), spec.inner, spec.page, spec.label, mask.px_size_um]
+
+
+def _signature(path: Path) -> _Signature:
+    if not path.is_dir():
+        about = path.stat()
+        return (("", about.st_size, about.st_mtime_ns, about.st_ino),)
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            file = Path(folder) / name
+            about = file.stat()
+            found.append((str(file.relative_to(path)), about.st_size, about.st_mtime_ns, about.st_ino))
+    return tuple(found)
+
+
+def _digest(path: Path, signature: _Signature) -> str:
+    whole = hashlib.sha256()
+    for name, size, _, _ in signature:
+        # Name and length first, so that no two folders run together to the same bytes.
+        whole.update(json.dumps([name, size]).encode())
+        with (path / name if name else path).open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                whole.update(block)
+    return whole.hexdigest()

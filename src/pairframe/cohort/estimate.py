@@ -1,0 +1,166 @@
+"""`estimate`: what a run would do and need, from a look at some masks and a few solves; it writes nothing."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+from pairframe.cohort.job import read_masks
+from pairframe.cohort.plan import make_plan
+from pairframe.cohort.sources import Manifest, read_tasks
+from pairframe.cohort.tasks import PairTask
+from pairframe.engines import get_engine
+from pairframe.engines.threads import at_most, n_cores
+from pairframe.errors import PairframeError
+from pairframe.frame import GridTransform, propose_bucket_shapes
+from pairframe.frame.bucket import ShapeHW, pick_bucket
+from pairframe.masks import mass_density
+from pairframe.pipeline import compare
+from pairframe.problem import TransportConfig
+from pairframe.results import ResultStore
+from pairframe.results.group import group_files
+from pairframe.results.variables import attributes_of, variables_of
+
+MAX_LOOKED_AT = 200  # pairs whose masks are read
+MAX_BUCKETS = 4
+_QUANTILES = (0.1, 0.5, 0.9, 1.0)  # of the sizes: these pairs are solved
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would do.
+
+    Attributes
+    ----------
+    pairs, todo : int
+        All pairs, and those that would be solved.
+    looked_at, unreadable : int
+        Pairs whose masks were read for this, and how many of them would fail.
+    buckets : tuple of ((H, W), count)
+        Few shapes, work pixels, that hold the work grids of the pairs looked at, and how many each holds.
+    calibrated : int
+        Pairs that were solved for the numbers below; without any they are None.
+    seconds_per_pair, seconds : float or None
+        Of one worker; and of the whole run with all workers.
+    memory_bytes : float or None
+        Of one worker, with the largest pair that was solved.
+    disk_bytes : float or None
+        Maps of the whole run.
+    jobs : int
+        Workers.
+    """
+
+    pairs: int
+    todo: int
+    looked_at: int
+    unreadable: int
+    buckets: tuple[tuple[ShapeHW, int], ...]
+    calibrated: int
+    seconds_per_pair: float | None
+    seconds: float | None
+    memory_bytes: float | None
+    disk_bytes: float | None
+    jobs: int
+
+
+def estimate(
+    manifest: Manifest,
+    out: str | os.PathLike[str],
+    config: TransportConfig | None = None,
+    *,
+    pairing: str = "consecutive",
+    jobs: int | None = None,
+    retry_failed: bool = False,
+) -> Estimate:
+    """Look at up to 200 pairs, solve up to four of them; arguments as for `run_cohort`."""
+    config = TransportConfig() if config is None else config
+    get_engine(config.backend)
+    tasks = read_tasks(manifest, pairing)
+    plan = make_plan(tasks, ResultStore(out), config, retry_failed=retry_failed)
+    sample = _spread(plan.todo, MAX_LOOKED_AT)
+    seen = [(task, shape) for task in sample if (shape := _work_shape(task, config)) is not None]
+    areas = [height * width for _, (height, width) in seen]
+    measured = _calibrate([task for task, _ in sorted(seen, key=lambda item: math.prod(item[1]))], config)
+    jobs = n_cores() if jobs is None else jobs
+    per_pair = disk = None
+    if measured:
+        # Time and space grow with the work grid: as much per pixel as the middle one of those that were solved.
+        per_pair = median(one.seconds / one.work_px for one in measured) * mean(areas)
+        disk = mean(one.disk_bytes for one in measured) * len(plan.todo)
+    return Estimate(
+        pairs=len(tasks),
+        todo=len(plan.todo),
+        looked_at=len(sample),
+        unreadable=len(sample) - len(seen),
+        buckets=_buckets([shape for _, shape in seen]),
+        calibrated=len(measured),
+        seconds_per_pair=per_pair,
+        seconds=None if per_pair is None else per_pair * len(plan.todo) / min(jobs, max(1, len(plan.todo))),
+        memory_bytes=_peak_memory_bytes() if measured else None,
+        disk_bytes=disk,
+        jobs=jobs,
+    )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    work_px: int
+    seconds: float
+    disk_bytes: int
+
+
+def _calibrate(by_size: list[PairTask], config: TransportConfig) -> list[_Measured]:
+    """Solve some pairs, from small to large; the first one twice, because it also loads and compiles."""
+    chosen = {round(q * (len(by_size) - 1)): None for q in _QUANTILES} if by_size else {}
+    tasks = [by_size[place] for place in chosen]
+    measured = []
+    for number, task in enumerate([*tasks[:1], *tasks]):
+        began = time.perf_counter()
+        try:
+            with at_most(1):
+                result = compare(*read_masks(task, config), config)
+            files = group_files(variables_of(result), attributes_of(result))
+        except PairframeError:
+            continue
+        if number > 0:
+            shape = result.transform.work_shape_hw
+            size = sum(map(len, files.values()))
+            measured.append(_Measured(math.prod(shape), time.perf_counter() - began, size))
+    return measured
+
+
+def _work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
+    """The work grid that a pair needs by itself; None when it cannot be compared."""
+    try:
+        a, b = (mass_density(mask, config.mass_mode) for mask in read_masks(task, config))
+        frame = GridTransform.from_pair(a, b, config.downsample_factor, config.pad, px_size_um=config.px_size_um)
+    except PairframeError:
+        return None
+    return frame.work_shape_hw
+
+
+def _buckets(shapes: list[ShapeHW]) -> tuple[tuple[ShapeHW, int], ...]:
+    if not shapes:
+        return ()
+    proposed = propose_bucket_shapes(shapes, MAX_BUCKETS)
+    counts = Counter(pick_bucket(shape, proposed) for shape in shapes)
+    return tuple((shape, counts[shape]) for shape in proposed)
+
+
+def _spread(tasks: Sequence[PairTask], most: int) -> list[PairTask]:
+    """At most so many, evenly from first to last."""
+    if len(tasks) <= most:
+        return list(tasks)
+    return [tasks[i * (len(tasks) - 1) // (most - 1)] for i in range(most)]
+
+
+def _peak_memory_bytes() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

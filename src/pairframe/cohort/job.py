@@ -1,0 +1,110 @@
+"""What a worker does, wherever it is: read two masks, compare them, write the maps, return the row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairframe.cohort.content import Digests, work_key
+from pairframe.cohort.mark import is_going_on
+from pairframe.cohort.plan import Chunk
+from pairframe.cohort.tasks import PairTask
+from pairframe.engines import Status
+from pairframe.engines.threads import at_most
+from pairframe.errors import InputError, StoreError, WarmStartError
+from pairframe.masks import Mask, read_mask
+from pairframe.pipeline import compare
+from pairframe.problem import TransportConfig
+from pairframe.results import ResultStore, TransportResult, failed_row
+from pairframe.results.schema import Row
+
+# These find as good a start by themselves, on coarser grids: measured, a previous result saves them nothing.
+_NEED_NO_START = ("grid",)
+_digests = Digests()  # one per process: a mask is in several pairs, a stack in many
+
+
+@dataclass(frozen=True)
+class Job:
+    """The same for all pairs of a run; small, and sent to every worker.
+
+    Parameters
+    ----------
+    out : Path
+        Absolute; every worker sees it.
+    token : str
+        Of the run; see `RunMark`.
+    """
+
+    config: TransportConfig
+    out: Path
+    token: str
+
+    def rows(self, chunk: Chunk) -> Iterator[Row]:
+        """Do the pairs one after the other; ends early when the run does. A pair that cannot be done is a failed row."""
+        store = ResultStore(self.out)
+        previous: tuple[PairTask, TransportResult] | None = None
+        for task in chunk:
+            if not is_going_on(self.out, self.token):
+                return
+            start = None if previous is None or not task.shares_mask_with(previous[0]) else previous[1]
+            previous = None  # memory: never more than two results
+            row, result = self._do(task, start, store)
+            if result is not None and result.status == Status.converged and self.config.backend not in _NEED_NO_START:
+                previous = (task, result)
+            yield row
+
+    def _do(
+        self, task: PairTask, start: TransportResult | None, store: ResultStore
+    ) -> tuple[Row, TransportResult | None]:
+        began = time.perf_counter()
+        named = {"source": task.source.named, "target": task.target.named}
+        key = work_key(task, self.config, _digests)  # before the masks are read: a change meanwhile is found next time
+        try:
+            with at_most(1):
+                result = _compare(*read_masks(task, self.config), self.config, start)
+            seconds = time.perf_counter() - began
+            row = store.write_maps(result, task.pair_id, **named, seconds=seconds, extra=task.carried)
+        except Exception as error:  # whatever one pair of thousands does, it is written down and the others go on
+            is_the_pairs_own = isinstance(error, InputError) and not isinstance(error, StoreError)
+            row = failed_row(
+                task.pair_id,
+                error,
+                _advice(error),
+                **named,
+                seconds=time.perf_counter() - began,
+                work_key=key if is_the_pairs_own else None,  # without a key it is tried again
+                extra=task.carried,
+            )
+            return row, None
+        return row | {"work_key": key}, result
+
+
+def read_masks(task: PairTask, config: TransportConfig) -> tuple[Mask, Mask]:
+    """Source and target of a pair."""
+    is_density = config.mass_mode == "intensity"
+    return (
+        read_mask(task.source.spec, px_size_um=task.source.px_size_um, density=is_density),
+        read_mask(task.target.spec, px_size_um=task.target.px_size_um, density=is_density),
+    )
+
+
+def run_chunk(job: Job, chunk: Chunk) -> list[Row]:
+    """All rows of a portion at once, for those who cannot hear them one by one."""
+    return list(job.rows(chunk))
+
+
+def _compare(source: Mask, target: Mask, config: TransportConfig, start: TransportResult | None) -> TransportResult:
+    try:
+        return compare(source, target, config, init=start)
+    except WarmStartError:  # the series changes its canvas here
+        return compare(source, target, config)
+
+
+def _advice(error: Exception) -> str | None:
+    if isinstance(error, MemoryError):
+        return "use fewer jobs or a larger downsample_factor; the next run tries this pair again"
+    if isinstance(error, OSError):
+        return "check the disk; the next run tries this pair again"
+    return None if hasattr(error, "fix") else "this is a bug or a broken installation: please report it"

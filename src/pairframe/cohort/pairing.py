@@ -1,0 +1,144 @@
+"""Which frames are compared: the rules, as a person writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+
+from pairframe.cohort.tasks import MaskRef, PairTask, Scalar
+from pairframe.errors import PairingError
+
+RULES = "consecutive, reference, reference:FRAME, all, every:K"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One image of a series. `name` is its place in the series as text; `labels` are the other columns."""
+
+    series: str
+    name: str
+    mask: MaskRef
+    labels: dict[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def group(self) -> str:
+        """Frames that ``all`` pairs with each other: the column ``group``, else the series."""
+        value = self.labels.get("group")
+        return f"series {self.series}" if value is None else f"group {value}"
+
+
+def pair_frames(frames: Sequence[Frame], rule: str) -> list[PairTask]:
+    """Tasks of the frames, in the order of a series' frames, one series after the other.
+
+    Parameters
+    ----------
+    frames : sequence
+        In any order; each (series, name) once.
+    rule : str
+        ``consecutive``: each frame with the next. ``every:K``: the same with every K-th frame of a series.
+        ``reference``: the first frame with each later one; ``reference:FRAME``: a named one with each other.
+        ``all``: every two frames of a group (of a series, when there is no column ``group``), earlier to later.
+    """
+    choose = _parse(rule)
+    by_series: dict[str, list[Frame]] = {}
+    for frame in frames:
+        by_series.setdefault(frame.series, []).append(frame)
+    ordered = [in_order(series) for series in by_series.values()]
+    for series in ordered:
+        for one, other in pairwise(series):
+            if one.name == other.name:
+                raise PairingError(
+                    "every frame of a series once",
+                    f"frame {one.name!r} twice in series {one.series!r}",
+                    "correct the column frame, or give the lines another series",
+                )
+    if rule == "all":
+        by_group: dict[str, list[Frame]] = {}
+        for frame in (frame for series in ordered for frame in series):
+            by_group.setdefault(frame.group, []).append(frame)
+        ordered = list(by_group.values())
+    pairs = [pair for series in ordered for pair in choose(series)]
+    if not pairs:
+        raise PairingError(
+            "at least two frames in a series",
+            f"{len(frames)} frames in {len(by_series)} series, which {rule!r} makes no pair of",
+            "check the column series, or choose another rule",
+        )
+    varying = _varying(by_series.values())
+    place = int if all(re.fullmatch(r"-?[0-9]{1,18}", frame.name) for frame in frames) else str
+    return [_task(source, target, varying, place) for source, target in pairs]
+
+
+def in_order(frames: Iterable[Frame]) -> list[Frame]:
+    """By frame: as numbers when all are, else as a person sorts names (``f9`` before ``f10``)."""
+    frames = list(frames)
+    try:
+        return sorted(frames, key=lambda frame: float(frame.name))
+    except ValueError:
+        return sorted(frames, key=lambda frame: natural_key(frame.name))
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """Digits count as numbers."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", text)
+    return [(0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part) for part in parts]
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+_Choice = Callable[[list[Frame]], Iterable[tuple[Frame, Frame]]]
+
+
+def _parse(rule: str) -> _Choice:
+    name, _, detail = rule.partition(":")
+    if rule == "consecutive":
+        return pairwise
+    if rule == "all":
+        return lambda frames: combinations(frames, 2)
+    if rule == "reference" or (name == "reference" and detail):
+        return lambda frames: _with_reference(frames, detail)
+    if name == "every" and detail.isascii() and detail.isdigit() and int(detail) >= 1:
+        return lambda frames: pairwise(frames[:: int(detail)])
+    raise PairingError(f"a pairing rule: {RULES}", repr(rule), "for instance consecutive, or every:5")
+
+
+def _with_reference(frames: list[Frame], name: str) -> list[tuple[Frame, Frame]]:
+    found = [frame for frame in frames if frame.name == name] if name else frames[:1]
+    if not found:
+        raise PairingError(
+            f"a frame {name!r} in every series", f"series {frames[0].series!r} without one", "name another frame"
+        )
+    return [(found[0], frame) for frame in frames if frame is not found[0]]
+
+
+# --- tasks -----------------------------------------------------------------------------------
+
+
+def _varying(all_series: Iterable[list[Frame]]) -> set[str]:
+    """Labels that change within a series: the pair has two of them."""
+    found: set[str] = set()
+    for series in all_series:
+        for name in {name for frame in series for name in frame.labels}:
+            if len({frame.labels.get(name) for frame in series}) > 1:
+                found.add(name)
+    return found
+
+
+def _task(source: Frame, target: Frame, varying: set[str], place: type[int] | type[str]) -> PairTask:
+    names = [f"{frame.series}_{frame.name}" if frame.series else frame.name for frame in (source, target)]
+    if source.series == target.series:
+        names[1] = target.name
+    carried: dict[str, Scalar] = {
+        "series": source.series,
+        "frame": place(source.name),
+        "frame_target": place(target.name),
+    }
+    if source.series != target.series:
+        carried["series_target"] = target.series
+    for name, value in source.labels.items():
+        carried[name] = value
+        if name in varying or value != target.labels.get(name):
+            carried[f"{name}_target"] = target.labels.get(name)
+    return PairTask("-".join(names), source.mask, target.mask, carried)

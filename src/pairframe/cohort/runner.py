@@ -1,0 +1,256 @@
+"""`run_cohort`: plan, solve, write down, tidy up, report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from pairframe.cohort.cluster import AnyClient, connected, dask_rows, n_threads_of
+from pairframe.cohort.job import Job
+from pairframe.cohort.local import local_rows
+from pairframe.cohort.mark import RunMark
+from pairframe.cohort.plan import Plan, cut_into_chunks, make_plan
+from pairframe.cohort.progress import CohortProgress, ProgressCallback
+from pairframe.cohort.sources import Manifest, read_tasks
+from pairframe.cohort.tidy import remove_orphans
+from pairframe.cohort.work_queue import WorkQueue
+from pairframe.engines import Status, get_engine
+from pairframe.engines.threads import n_cores
+from pairframe.errors import CohortError, StoreError
+from pairframe.problem import TransportConfig
+from pairframe.results import ResultStore
+from pairframe.results.schema import FAILED, Row
+
+Rows = Iterator[Row | None]
+_COMMIT_EVERY_S = 3.0
+_COMMIT_SHARE = 0.05  # of the time may go into rewriting the table
+_UNFINISHED = {str(Status.max_iterations), str(Status.impossible)}
+
+
+@dataclass(frozen=True)
+class CohortSummary:
+    """How a run ended.
+
+    Attributes
+    ----------
+    done : int
+        Pairs solved in this run.
+    failed : int
+        Pairs of the manifest without a result, whether they failed now or before.
+    skipped : int
+        Pairs with a result from the same content, which was kept.
+    uncertified : int
+        Pairs with a result that did not converge, now or before; counted in `done` or `skipped` too.
+    seconds : float
+        Of this run, without the report.
+    report : Path or None
+        The page, when one was written.
+    """
+
+    done: int
+    failed: int
+    skipped: int
+    uncertified: int
+    seconds: float
+    report: Path | None = None
+
+
+def run_cohort(
+    manifest: Manifest,
+    out: str | os.PathLike[str],
+    config: TransportConfig | None = None,
+    *,
+    pairing: str = "consecutive",
+    jobs: int | None = None,
+    client: AnyClient | str | None = None,
+    retry_failed: bool = False,
+    overwrite: bool = False,
+    report: bool = True,
+    progress: ProgressCallback | None = None,
+) -> CohortSummary:
+    """Compare many pairs into one folder of results; run again, it does what is missing, changed or was cut off.
+
+    Parameters
+    ----------
+    manifest, pairing
+        See `read_tasks`.
+    out : path
+        Folder of results; see `ResultStore`. Of the masks and this folder nothing else is touched.
+    jobs : int, optional
+        Worker processes on this machine, with one thread each; None: one per core. They import the main module: a script
+        needs ``if __name__ == "__main__":`` around its calls.
+    client : distributed.Client or address, optional
+        Use the workers of a Dask cluster instead; all of them see the masks and `out` under the same names.
+    retry_failed : bool
+        Also do pairs again that failed by their own fault and have not changed since.
+    overwrite : bool
+        Write into a folder that holds other things.
+    report : bool
+        Write ``report.html`` at the end.
+    progress : callable (CohortProgress), optional
+        Told about twice a second.
+
+    A pair that cannot be compared is a row with ``status="failed"``. Ctrl-C finishes the running pairs, writes down what
+    was done and raises `KeyboardInterrupt`; a second one ends at once.
+    """
+    config = _checked_config(config)
+    n_jobs = _checked_jobs(jobs)
+    if client is not None and jobs is not None:
+        raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
+    tasks = read_tasks(manifest, pairing)
+    store = ResultStore(Path(out).absolute())
+    store.create(overwrite=overwrite)
+    began = time.monotonic()
+    with RunMark(store.out) as mark, _stop_on_interrupt(mark.stop) as is_stopping:
+        plan = make_plan(tasks, store, config, retry_failed=retry_failed)
+        tally = _Tally(plan, len(tasks), is_stopping, progress)
+        writer = _Writer(store)
+        writer.add(*plan.relabelled)
+        job = Job(config, store.out, mark.token)
+        try:
+            for row in _rows(plan, job, n_jobs, client, is_stopping):
+                if row is not None:
+                    tally.count(row)
+                    writer.add(row)
+                writer.flush_when_due()
+                tally.tell()
+        finally:
+            writer.flush()
+        remove_orphans(store, {task.pair_id for task in tasks})
+        if is_stopping():
+            raise KeyboardInterrupt
+        tally.check_all_there()
+    seconds = time.monotonic() - began
+    page = _report(store, progress) if report else None
+    return CohortSummary(tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, page)
+
+
+def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_stopping: Callable[[], bool]) -> Rows:
+    if not plan.todo:
+        return
+    if client is None:
+        yield from local_rows(WorkQueue(cut_into_chunks(plan.todo, jobs)), job, jobs, is_stopping)
+        return
+    with connected(client) as cluster:
+        n_workers = max(4, n_threads_of(cluster))
+        yield from dask_rows(WorkQueue(cut_into_chunks(plan.todo, n_workers)), job, cluster, is_stopping)
+
+
+class _Writer:
+    """Commits rows in batches: every commit writes the whole table, so the larger it is, the rarer they are."""
+
+    def __init__(self, store: ResultStore) -> None:
+        self._store = store
+        self._rows: list[Row] = []
+        self._next_at = time.monotonic() + _COMMIT_EVERY_S
+
+    def add(self, *rows: Row) -> None:
+        self._rows.extend(rows)
+
+    def flush_when_due(self) -> None:
+        if self._rows and time.monotonic() >= self._next_at:
+            self.flush()
+
+    def flush(self) -> None:
+        began = time.monotonic()
+        self._store.commit(self._rows)
+        self._rows.clear()
+        now = time.monotonic()
+        self._next_at = now + max(_COMMIT_EVERY_S, (now - began) / _COMMIT_SHARE)
+
+
+class _Tally:
+    """Counts, and tells."""
+
+    def __init__(
+        self, plan: Plan, total: int, is_stopping: Callable[[], bool], progress: ProgressCallback | None
+    ) -> None:
+        self._total, self._is_stopping, self._progress = total, is_stopping, progress
+        self._began, self._told_at = time.monotonic(), 0.0
+        self.failed_before = sum(status == FAILED for status in plan.kept.values())
+        self.skipped = len(plan.kept) - self.failed_before
+        self.uncertified = sum(status in _UNFINISHED for status in plan.kept.values())
+        self.done = self.failed_now = 0
+
+    @property
+    def failed(self) -> int:
+        return self.failed_before + self.failed_now
+
+    def count(self, row: Row) -> None:
+        is_failed = row["status"] == FAILED
+        self.failed_now += is_failed
+        self.done += not is_failed
+        self.uncertified += row["status"] in _UNFINISHED
+
+    def tell(self) -> None:
+        now = time.monotonic()
+        is_end = self.done + self.failed + self.skipped == self._total
+        if self._progress is not None and (is_end or now - self._told_at > 0.4):
+            self._told_at = now
+            phase = "stopping" if self._is_stopping() else "solving"
+            kept = self.skipped + self.failed_before
+            self._progress(CohortProgress(phase, self.done, self.failed_now, kept, self._total, now - self._began))
+
+    def check_all_there(self) -> None:
+        missing = self._total - self.done - self.failed - self.skipped
+        if missing:
+            raise StoreError(
+                "the mark of this run to stay in the folder of results",
+                f"{missing} pairs not done, because somebody removed it",
+                "run the same command again",
+            )
+
+
+@contextmanager
+def _stop_on_interrupt(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C calls `stop` and is remembered; the second one is an exception at once."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # signals reach only the main thread
+        return
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+        stop()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _report(store: ResultStore, progress: ProgressCallback | None) -> Path | None:
+    from pairframe.report.html import write_report
+
+    began = time.monotonic()
+
+    def tell(done: int, total: int, _pair_id: str) -> None:
+        if progress is not None:
+            progress(CohortProgress("report", done, 0, 0, total, time.monotonic() - began))
+
+    return write_report(store.out, progress=tell) if store.exists() else None
+
+
+def _checked_config(config: TransportConfig | None) -> TransportConfig:
+    if config is None:
+        config = TransportConfig()
+    if not isinstance(config, TransportConfig):
+        raise CohortError("a TransportConfig", type(config).__name__, "write TransportConfig(blur_um=2.0, ...)")
+    get_engine(config.backend)  # one that is not there would fail every pair
+    return config
+
+
+def _checked_jobs(jobs: int | None) -> int:
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+        raise CohortError("jobs to be an integer >= 1, or None for all cores", repr(jobs), "e.g. jobs=2")
+    return n_cores() if jobs is None else jobs

@@ -1,0 +1,94 @@
+"""What a person points at (a manifest, a folder, a pattern, a stack of labels) as a list of tasks."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pairframe.cohort.manifest import absolute, read_manifest
+from pairframe.cohort.pairing import Frame, natural_key, pair_frames
+from pairframe.cohort.tables import SUFFIXES
+from pairframe.cohort.tasks import MaskRef, PairTask, check_tasks
+from pairframe.errors import ManifestError
+from pairframe.masks import count_pages, list_labels
+from pairframe.masks.readers import FORMATS
+
+Manifest = str | os.PathLike[str] | Sequence[PairTask]
+
+
+def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTask]:
+    """Everything to compare; nothing but names and headers is read, and nothing is written.
+
+    Parameters
+    ----------
+    manifest : path or tasks
+        A .csv, .tsv or .parquet table of pairs or frames; a folder of frames (one series), or of folders of frames (a
+        series each); a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
+        is a series; or tasks made by hand.
+    pairing : str
+        How frames make pairs; see `pair_frames`.
+    """
+    tasks = _read(os.fspath(manifest), pairing) if isinstance(manifest, str | os.PathLike) else list(manifest)
+    check_tasks(tasks)
+    return tasks
+
+
+def _read(text: str, pairing: str) -> list[PairTask]:
+    path = Path(text)
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return read_manifest(path, pairing)
+    if suffix in FORMATS and path.exists():
+        return pair_frames(_stack(path), pairing)
+    if path.is_dir():
+        return pair_frames(_folder(path), pairing)
+    if glob.has_magic(text):
+        found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
+        return pair_frames(_files(path for path in found if path.suffix.lower() in FORMATS), pairing)
+    raise ManifestError(
+        f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
+        f"{text!r}, " + ("which is none of these" if path.exists() else "which does not exist"),
+        "check the path; a pattern needs quotes around it, such as 'masks/*.png'",
+    )
+
+
+def _folder(folder: Path) -> list[Frame]:
+    files = [path for path in folder.iterdir() if path.suffix.lower() in FORMATS]
+    if not files:
+        inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        files = [file for path in inner for file in path.iterdir() if file.suffix.lower() in FORMATS]
+    return _files(files)
+
+
+def _files(paths: Iterable[Path]) -> list[Frame]:
+    """A series per folder; frames are named by what tells their file names apart."""
+    by_folder: dict[Path, list[Path]] = {}
+    for path in sorted((Path(absolute(str(path), Path.cwd())) for path in paths), key=lambda p: natural_key(str(p))):
+        if not path.name.startswith("."):
+            by_folder.setdefault(path.parent, []).append(path)
+    if not by_folder:
+        raise ManifestError(
+            f"masks ({', '.join(FORMATS)})", "none there", "check the folder or the pattern, or write a manifest"
+        )
+    names = [folder.name for folder in by_folder]
+    base = Path(os.path.commonpath([str(folder) for folder in by_folder]))
+    frames = []
+    for folder, files in by_folder.items():
+        # Folders of one name in different places are told apart by their paths.
+        series = folder.name if names.count(folder.name) == 1 else str(folder.relative_to(base))
+        frames += [Frame(series, file.stem, MaskRef(str(file), file.name)) for file in files]
+    return frames
+
+
+def _stack(path: Path) -> list[Frame]:
+    """A frame per id and page; an id that is missing on a page skips it."""
+    spec = absolute(str(path), Path.cwd())
+    pages = count_pages(spec)
+    frames = []
+    for page in range(pages):
+        for label in list_labels(spec, page=page):
+            mask = MaskRef(f"{spec}@{page}:{label}", f"{path.name}@{page}:{label}")
+            frames.append(Frame(str(label), str(page), mask))
+    return frames

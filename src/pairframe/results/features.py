@@ -1,0 +1,172 @@
+"""Features of a comparison: one number each, raw, from the work grid. `schema.FEATURES` names them and their units.
+
+None of them depends on the canvas, on padding or on where the pair lies on it.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.results.result import TransportResult
+from pairframe.results.schema import BAND_EDGES_BLUR, BAND_NAMES
+
+Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+def features_of(result: TransportResult) -> dict[str, float]:
+    """Every column of `schema.FEATURES`; NaN where there is nothing to speak of.
+
+    Means, quantiles and root mean squares weigh each work pixel with the mass that left it, as the mean displacement does.
+    """
+    return {**_totals(result), **_displacements(result), **_gradients(result), **_bands(result)}
+
+
+# --- mass ------------------------------------------------------------------------------------
+
+
+def _totals(result: TransportResult) -> dict[str, float]:
+    moved, created, destroyed = result.total_mass_moved, result.total_mass_created, result.total_mass_destroyed
+    # Only masks have an area: intensities and distances do not count pixels.
+    area_um2 = result.transform.px_area_um2 if result.config.mass_mode == "uniform" else math.nan
+    both = result.M_source > 0 and result.M_target > 0
+    whole = moved + created + destroyed or math.nan  # a fixed box may have cut away all of both masks
+    return {
+        "area_moved_um2": moved * area_um2,
+        "area_created_um2": created * area_um2,
+        "area_destroyed_um2": destroyed * area_um2,
+        "percent_moved": 100 * moved / result.M_source if result.M_source > 0 else math.nan,
+        "fraction_moved": moved / whole,
+        "fraction_created": created / whole,
+        "fraction_destroyed": destroyed / whole,
+        "growth_rate": math.log(result.M_target / result.M_source) if both else math.nan,
+    }
+
+
+# --- displacement ----------------------------------------------------------------------------
+
+
+def left_mass(result: TransportResult) -> Float:
+    """Mass that left each work pixel, (Hw, Ww); 0 where the displacement is not known."""
+    work = result.work
+    return np.where(work.velocity_valid, np.maximum(work.mass_source - work.mass_destroyed, 0.0), 0.0)
+
+
+def _displacements(result: TransportResult) -> dict[str, float]:
+    weight = left_mass(result)
+    on = weight > 0
+    size_um = result.transform.work_px_size_um
+    velocity_um = result.work.velocity_px[on] * size_um
+    weight = weight[on]
+    speed_um = np.hypot(*velocity_um.T)
+    if speed_um.size == 0:
+        drift_um = (math.nan, math.nan)
+    else:
+        share = weight / weight.sum()
+        drift_um = (float(share @ velocity_um[:, 0]), float(share @ velocity_um[:, 1]))
+    return {
+        "p50_displacement_um": weighted_quantile(speed_um, weight, 0.5),
+        "p90_displacement_um": weighted_quantile(speed_um, weight, 0.9),
+        "max_displacement_um": float(speed_um.max()) if speed_um.size else math.nan,
+        "rms_displacement_um": _weighted_rms(speed_um, weight),
+        "drift_dy_um": drift_um[0],
+        "drift_dx_um": drift_um[1],
+    }
+
+
+def weighted_quantile(values: Float, weights: Float, share: float) -> float:
+    """The smallest of the values (n,) such that at least `share` of the weight is at or below it; NaN without any."""
+    if values.size == 0:
+        return math.nan
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    # The last sum may lie a rounding error below the wanted share of itself.
+    return float(values[order][np.searchsorted(below, share * below[-1] * (1 - 1e-12))])
+
+
+# --- derivatives -----------------------------------------------------------------------------
+
+
+def _gradients(result: TransportResult) -> dict[str, float]:
+    # Work px per frame, over work px: 1/frame, whatever the pixel size.
+    dy, dx = np.moveaxis(result.work.velocity_px, -1, 0)
+    valid, weight = result.work.velocity_valid, left_mass(result)
+    found = {
+        "velocity_divergence": known_difference(dy, valid, 0) + known_difference(dx, valid, 1),
+        "velocity_curl": known_difference(dy, valid, 1) - known_difference(dx, valid, 0),
+    }
+    summary = {}
+    for name, field in found.items():
+        on = np.isfinite(field) & (weight > 0)
+        values, weights = field[on], weight[on]
+        summary[f"{name}_mean"] = float(weights @ values / weights.sum()) if values.size else math.nan
+        summary[f"{name}_rms"] = _weighted_rms(values, weights)
+    return summary
+
+
+def known_difference(field: Float, valid: Bool, axis: int) -> Float:
+    """Derivative of a field (H, W) along an axis, per pixel, from the neighbours that are known.
+
+    Central where both neighbours are known, one-sided where one is, NaN where none is or the pixel itself is not known.
+    """
+    field, valid = np.moveaxis(field, axis, 0), np.moveaxis(valid, axis, 0)
+    total, steps = np.zeros(field.shape), np.zeros(field.shape)
+    both = valid[1:] & valid[:-1]
+    step = np.where(both, np.where(valid, field, 0.0)[1:] - np.where(valid, field, 0.0)[:-1], 0.0)
+    for slot in (slice(None, -1), slice(1, None)):  # the step after each pixel, and the step before it
+        total[slot] += step
+        steps[slot] += both
+    mean = np.divide(total, steps, out=np.full(field.shape, np.nan), where=steps > 0)
+    return np.moveaxis(mean, 0, axis)
+
+
+# --- wavelengths -----------------------------------------------------------------------------
+
+
+def _bands(result: TransportResult) -> dict[str, float]:
+    blur_px = result.blur_um / result.transform.work_px_size_um
+    return dict(
+        zip(BAND_NAMES, band_energies(result.work.velocity_px, result.work.velocity_valid, blur_px), strict=True)
+    )
+
+
+def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float]:
+    """Shares of a field's energy by wavelength: six bands that sum to 1, from long to short; NaN for a field of zeros.
+
+    The field is taken on the box around what is known, 0 where it is not, and transformed by an orthonormal DCT-II: its
+    squared coefficients sum to the squared field. A coefficient (ky, kx) on (Ny, Nx) pixels has the wavelength
+    ``1 / hypot(ky / 2 Ny, kx / 2 Nx)``; that of the mean is infinite.
+
+    Parameters
+    ----------
+    velocity_px : (H, W, 2)
+        In any unit.
+    valid : (H, W) bool
+        Where it is known.
+    blur_px : float
+        The unit of the band edges, pixels.
+    """
+    from scipy.fft import dctn
+
+    if not valid.any():
+        return [math.nan] * len(BAND_NAMES)
+    rows, columns = (np.flatnonzero(valid.any(axis=axis)) for axis in (1, 0))
+    box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    field = np.where(valid[box][..., None], velocity_px[box], 0.0)
+    energy = (dctn(field, norm="ortho", axes=(0, 1)) ** 2).sum(axis=-1)
+    total = float(energy.sum())
+    if total == 0:
+        return [math.nan] * len(BAND_NAMES)
+    ny, nx = energy.shape
+    per_blur = np.hypot(np.arange(ny)[:, None] / (2 * ny), np.arange(nx) / (2 * nx)) * blur_px
+    # Frequencies, from low to high, so that the mean needs no infinity.
+    edges = [-1.0, *(1 / edge for edge in reversed(BAND_EDGES_BLUR)), math.inf]
+    return [float(energy[(low < per_blur) & (per_blur <= high)].sum()) / total for low, high in pairwise(edges)]
+
+
+def _weighted_rms(values: Float, weights: Float) -> float:
+    return math.sqrt(float(weights @ values**2 / weights.sum())) if values.size else math.nan

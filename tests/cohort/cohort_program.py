@@ -1,0 +1,29 @@
+"""A run as a program of its own, so that a test can interrupt and kill it: MANIFEST OUT [DASK_ADDRESS]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    import typer
+    from helpers.cohort_cases import CONFIG
+
+    from pairframe.cli.run import RunJob, run_run
+    from pairframe.cli.terminal import exit_codes
+
+    manifest, out, *address = sys.argv[1:]
+    job = RunJob(
+        manifest, Path(out), CONFIG, jobs=None if address else 2, dask=(address or [None])[0], with_report=False
+    )
+    try:
+        with exit_codes():
+            run_run(job)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    main()

@@ -1,0 +1,181 @@
+"""Local processes: they die, are interrupted and killed, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.cohort_cases import CONFIG, DeadlyJob, check_every_pair_once, write_pairs, write_table
+
+from pairframe.cohort import run_cohort
+from pairframe.cohort.local import local_rows
+from pairframe.cohort.mark import RunMark
+from pairframe.cohort.plan import cut_into_chunks
+from pairframe.cohort.sources import read_tasks
+from pairframe.cohort.work_queue import WorkQueue
+from pairframe.errors import WorkerDiedError
+from pairframe.results import ResultStore
+
+PROGRAM = Path(__file__).with_name("cohort_program.py")
+
+
+@contextmanager
+def program(manifest: Path, out: Path, *address: str) -> Iterator[subprocess.Popen[str]]:
+    """A run in a process group of its own; killed as a whole at the end, if it is still there."""
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM, manifest, out, *address],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        kill_group(process)
+        process.communicate(timeout=60)
+
+
+def kill_group(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+
+
+def workers_of(pid: int) -> list[int]:
+    """Children that do the work: all but Python's own helper."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        lines = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    except OSError:
+        return []
+    return [child for child, line in lines.items() if b"spawn_main" in line]
+
+
+def n_groups(out: Path) -> int:
+    return len([path for path in (out / "maps.zarr").glob("*-*") if path.is_dir()])
+
+
+def wait_until(out: Path, n: int, process: subprocess.Popen[str]) -> None:
+    """Until so many maps are written, or the run has ended."""
+    give_up_at = time.monotonic() + 240
+    while n_groups(out) < n and process.poll() is None:
+        assert time.monotonic() < give_up_at, "the run does nothing"
+        time.sleep(0.02)
+
+
+def test_a_pair_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
+    write_pairs(tmp_path, 3)
+    rows = [
+        {"pair_id": name, "source": "a0000.png", "target": "b0000.png"} for name in ("deadly 1", "x", "deadly 2", "y")
+    ]
+    tasks = read_tasks(write_table(tmp_path / "m.csv", rows))
+    with RunMark(tmp_path) as mark:
+        queue = WorkQueue([tuple(tasks[:2]), tuple(tasks[2:])])
+        job = DeadlyJob(CONFIG, tmp_path, mark.token)
+        found = {row["pair_id"]: row for row in local_rows(queue, job, 2, lambda: False) if row is not None}
+    assert {name: row["status"] for name, row in found.items()} == {
+        "deadly 1": "failed", "x": "converged", "deadly 2": "failed", "y": "converged"
+    }  # fmt: skip
+    row = found["deadly 1"]
+    assert row["error"] == "WorkerDiedError: the worker process ended during this pair: it was killed by signal 9"
+    assert row["work_key"] is None, "the next run tries it again"
+    assert row["source"] == "a0000.png"
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_start_end_the_run_with_advice(tmp_path: Path) -> None:
+    manifest = write_pairs(tmp_path / "masks", 2)
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        f"from pairframe.cohort import run_cohort\nrun_cohort({str(manifest)!r}, {str(tmp_path / 'out')!r}, jobs=1)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 1
+    assert "WorkerDiedError: expected worker processes that start, got 3 in a row" in done.stderr
+    assert 'if __name__ == "__main__":' in done.stderr
+
+
+@pytest.mark.parametrize(("n_pairs", "every_s"), [(24, 1.0), pytest.param(150, 1.0, marks=pytest.mark.slow)])
+def test_killed_workers_lose_nothing(tmp_path: Path, n_pairs: int, every_s: float) -> None:
+    folder, out, bad = tmp_path / "masks", tmp_path / "out", [5]
+    manifest = write_pairs(folder, n_pairs, bad=bad)
+    rng = np.random.default_rng(3)
+    killed = 0
+    with program(manifest, out) as process:
+        wait_until(out, 1, process)
+        while process.poll() is None:
+            # One that is at work: in the middle of a new interpreter there is nothing to lose.
+            workers = workers_of(process.pid)
+            if workers and killed < n_pairs // 4:
+                os.kill(int(rng.choice(workers)), signal.SIGKILL)
+                killed += 1
+                wait_until(out, n_groups(out) + 1, process)
+            time.sleep(every_s * rng.random())
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, said  # one mask is broken
+    assert killed > 0
+    run_again_and_check(manifest, out, folder, n_pairs, bad)
+
+
+def run_again_and_check(manifest: Path, out: Path, folder: Path, n_pairs: int, bad: list[int]) -> None:
+    run_cohort(manifest, out, CONFIG, jobs=2, report=False)  # pairs that were killed twice
+    check_every_pair_once(out, folder, n_pairs, bad)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_as_a_whole_goes_on_where_it_was(tmp_path: Path) -> None:
+    folder, out, bad = tmp_path / "masks", tmp_path / "out", [7]
+    manifest = write_pairs(folder, 60, bad=bad)
+    for stop_at in (1, 12, 25, 40):
+        with program(manifest, out) as process:
+            wait_until(out, stop_at, process)
+            time.sleep(0.3)
+    rows_before = len(ResultStore(out).pair_ids()) if ResultStore(out).exists() else 0
+    with program(manifest, out) as process:
+        said, _ = process.communicate(timeout=400)
+    assert process.returncode == 1, said
+    assert rows_before > 0, "nothing was kept before the last run"
+    assert (
+        f"{rows_before} were there" in said or f"{rows_before - 1} were there" in said
+    )  # one of them may be the bad one
+    check_every_pair_once(out, folder, 60, bad)
+
+
+def test_ctrl_c_finishes_the_running_pairs_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder, out = tmp_path / "masks", tmp_path / "out"
+    manifest = write_pairs(folder, 30)
+    with program(manifest, out) as process:
+        wait_until(out, 2, process)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert "the same command goes on from here" in said
+    kept = ResultStore(out).pair_ids()
+    assert 2 <= len(kept) < 30
+    assert n_groups(out) == len(kept), "a pair was cut off in the middle"
+    assert not list(out.glob(".tmp-*"))
+    summary = run_cohort(manifest, out, CONFIG, jobs=2, report=False)
+    assert (summary.done, summary.skipped, summary.failed) == (30 - len(kept), len(kept), 0)
+    check_every_pair_once(out, folder, 30, checked=3)
+
+
+def test_a_dying_pool_of_stillborn_workers_does_not_go_on_for_ever(tmp_path: Path) -> None:
+    tasks = read_tasks(write_pairs(tmp_path, 2))
+    queue = WorkQueue(cut_into_chunks(tasks, 1))
+
+    class Unsendable:
+        """Cannot be taken apart on the other side."""
+
+        def __reduce__(self) -> tuple[object, ...]:
+            return os._exit, (3,)
+
+    with pytest.raises(WorkerDiedError, match=r"3 in a row that ended first \(exit code 3\)"):
+        list(local_rows(queue, Unsendable(), 1, lambda: False))  # type: ignore[arg-type]
+    assert len(queue) == 2

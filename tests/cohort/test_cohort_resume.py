@@ -1,0 +1,386 @@
+"""Run again, and only what is missing, changed or was cut off is done; what fails is written down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.cohort_cases import CONFIG, rows_here, write_frame, write_pairs, write_series, write_table
+
+import pairframe as pf
+from pairframe.cohort import CohortSummary, run_cohort
+from pairframe.cohort.content import Digests, work_key
+from pairframe.cohort.estimate import estimate
+from pairframe.cohort.job import Job
+from pairframe.cohort.mark import RunMark, is_going_on
+from pairframe.cohort.plan import cut_into_chunks
+from pairframe.cohort.progress import CohortProgress, PlainLines, duration
+from pairframe.cohort.sources import read_tasks
+from pairframe.errors import (
+    CohortError,
+    ForeignFolderError,
+    PairIdError,
+    StoreError,
+    StoreLockedError,
+    StoreRowError,
+    UnknownEngineError,
+)
+from pairframe.results import ResultStore
+
+Run = Callable[..., CohortSummary]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run_cohort` in this process, without a report."""
+    monkeypatch.setattr("pairframe.cohort.runner.local_rows", rows_here)
+
+    def run_here(manifest: object, out: Path, config: pf.TransportConfig = CONFIG, **options: Any) -> CohortSummary:
+        return run_cohort(manifest, out, config, **{"report": False, **options})  # type: ignore[arg-type]
+
+    return run_here
+
+
+def times(out: Path) -> dict[str, str]:
+    table = ResultStore(out).table()
+    return dict(zip(table.pair_id, table.created_at, strict=True))
+
+
+def counts(summary: CohortSummary) -> tuple[int, int, int]:
+    return summary.done, summary.failed, summary.skipped
+
+
+# --- resume ----------------------------------------------------------------------------------
+
+
+def test_the_same_again_does_nothing_and_a_change_does_only_what_changed(run: Run, tmp_path: Path) -> None:
+    masks, out = write_series(tmp_path / "masks"), tmp_path / "out"
+    assert counts(run(masks, out)) == (4, 0, 0)
+    first = times(out)
+    assert counts(run(masks, out)) == (0, 0, 4)
+    assert times(out) == first
+
+    write_frame(masks / "s1/t0.png", 7)  # in one pair
+    assert counts(run(masks, out)) == (1, 0, 3)
+    assert {name for name, time in times(out).items() if time != first[name]} == {"s1_t0-t1"}
+    assert ResultStore(out).load("s1_t0-t1").M_source == pf.read_mask(masks / "s1/t0.png").area_px
+
+    os.utime(masks / "s1/t0.png")  # touched, not changed
+    assert counts(run(masks, out)) == (0, 0, 4)
+    moved = masks.rename(tmp_path / "moved")
+    assert counts(run(moved, out)) == (0, 0, 4)
+    assert counts(run(moved, out, replace(CONFIG, debug=True))) == (0, 0, 4)
+
+    assert counts(run(moved, out, replace(CONFIG, reach_um=21.0))) == (4, 0, 0)
+    write_frame(moved / "s0/t3.png", 7)  # a new frame
+    assert counts(run(moved, out, replace(CONFIG, reach_um=21.0))) == (1, 0, 4)
+    groups = [path for path in (out / "maps.zarr").iterdir() if path.is_dir()]
+    assert len(groups) == len(ResultStore(out).pair_ids()) == 5
+
+
+def test_every_part_of_the_content_is_in_the_key(tmp_path: Path) -> None:
+    write_frame(tmp_path / "a.png", 5)
+    np.save(tmp_path / "stack.npy", np.ones((2, 3, 4), np.uint8))
+    row = {"pair_id": "x", "source": "a.png", "target": "stack.npy@0:1", "px_size_um": 1, "group": "g"}
+
+    def key(config: pf.TransportConfig = CONFIG, **changes: object) -> str | None:
+        (task,) = read_tasks(write_table(tmp_path / "m.csv", [row | changes]))
+        return work_key(task, config, Digests())
+
+    same = key()
+    assert same == key(group="h", pair_id="y")
+    different = [
+        key(target="stack.npy@1:1"),
+        key(target="stack.npy@0:all"),
+        key(source="missing.png"),
+        key(px_size_um=2),
+        key(source="stack.npy@0:1", target="a.png"),
+        *(key(replace(CONFIG, **{name: value})) for name, value in
+          {"backend": "oracle", "tol": 1e-7, "downsample_factor": 2, "penalty": ("kl", "tv")}.items()),
+    ]  # fmt: skip
+    assert len({same, *different}) == 1 + len(different)
+
+
+def test_a_zarr_is_known_by_all_its_files(tmp_path: Path) -> None:
+    digests = Digests()
+    (tmp_path / "x.zarr/c").mkdir(parents=True)
+    (tmp_path / "x.zarr/c/0").write_bytes(b"12")
+    before = digests.of(tmp_path / "x.zarr")
+    (tmp_path / "x.zarr/c/1").write_bytes(b"")
+    assert digests.of(tmp_path / "x.zarr") not in (before, "missing")
+    (tmp_path / "x.zarr/c/1").unlink()
+    assert digests.of(tmp_path / "x.zarr") == before
+
+
+def test_new_labels_are_written_without_solving_again(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 3), tmp_path / "out"
+    run(manifest, out)
+    first = times(out)
+    manifest.write_text(manifest.read_text().replace("png,a", "png,wild type"))
+    assert counts(run(manifest, out)) == (0, 0, 3)
+    table = ResultStore(out).table()
+    assert list(table.sort_values("pair_id").group) == ["wild type", "b", "wild type"]
+    assert times(out) == first
+    assert ResultStore(out).load("p0000").status == pf.Status.converged
+
+
+def test_labels_of_another_type_are_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
+    run(manifest, out)
+    manifest.write_text(manifest.read_text().replace("png,a", "png,1").replace("png,b", "png,2"))
+    with pytest.raises(StoreRowError, match="column 'group'"):
+        run(manifest, out)
+
+
+def test_lost_maps_are_made_again(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
+    run(manifest, out)
+    row = ResultStore(out).table().iloc[0]
+    (out / "maps.zarr" / row.maps_group).rename(tmp_path / "away")
+    assert counts(run(manifest, out)) == (1, 0, 1)
+
+
+# --- failures --------------------------------------------------------------------------------
+
+
+def test_a_bad_pair_is_a_row_and_the_others_go_on(run: Run, tmp_path: Path) -> None:
+    folder, out = tmp_path / "masks", tmp_path / "out"
+    manifest = write_pairs(folder, 3, bad=[1])
+    rows = [
+        {"pair_id": f"p{k:04d}", "source": f"a{k:04d}.png", "target": f"b{k:04d}.png", "px_size_um": ""}
+        for k in range(3)
+    ]
+    rows += [
+        {"pair_id": "missing", "source": "a0000.png", "target": "none.png", "px_size_um": ""},
+        {"pair_id": "other canvas", "source": "a0000.png", "target": "wide.png", "px_size_um": ""},
+        {"pair_id": "no such label", "source": "a0000.png:5", "target": "b0000.png", "px_size_um": ""},
+        {"pair_id": "no label at all", "source": "a0000.png:0", "target": "b0000.png", "px_size_um": ""},
+        {"pair_id": "empty", "source": "empty.png", "target": "b0000.png", "px_size_um": "2"},
+    ]  # fmt: skip
+    write_frame(folder / "wide.png", 5, shape_hw=(32, 50))
+    write_frame(folder / "empty.png", -1)
+    write_table(manifest, rows)
+    assert counts(run(manifest, out)) == (3, 5, 0)
+    table = ResultStore(out).table().set_index("pair_id")
+    assert table.status["empty"] == "empty_source"
+    for name, error in [
+        ("p0001", "UnreadableFileError"),
+        ("missing", "FileMissingError"),
+        ("other canvas", "CanvasMismatchError"),
+        ("no such label", "MissingLabelError"),
+        ("no label at all", "MissingLabelError"),
+    ]:
+        assert table.status[name] == "failed"
+        assert table.error[name].startswith(error)
+        assert table.advice[name]
+        assert table.work_key[name]
+    # Unchanged failures are not tried again unless asked for; a mended file is.
+    assert counts(run(manifest, out)) == (0, 5, 3)
+    write_frame(folder / "none.png", 5)
+    assert counts(run(manifest, out)) == (1, 4, 3)
+    assert counts(run(manifest, out, retry_failed=True)) == (0, 4, 4)
+
+
+def test_frames_with_two_pixel_sizes_fail_alone(run: Run, tmp_path: Path) -> None:
+    write_series(tmp_path, n_series=1, n_frames=4)
+    sizes = [2, 2, 3, 3]
+    rows = [{"series": "s0", "frame": t, "path": f"s0/t{t}.png", "px_size_um": sizes[t]} for t in range(4)]
+    out = tmp_path / "out"
+    assert counts(run(write_table(tmp_path / "m.csv", rows), out)) == (2, 1, 0)
+    table = ResultStore(out).table().set_index("pair_id")
+    assert table.error["s0_1-2"].startswith("PixelSizeError")
+    assert (table.px_size_um["s0_0-1"], table.px_size_um["s0_2-3"]) == (2.0, 3.0)
+
+
+def test_a_failure_that_is_not_the_pairs_fault_is_tried_twice_and_again_next_time(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
+    tried = []
+    write = ResultStore.write_maps
+
+    def full_disk(self: ResultStore, result: Any, pair_id: str, **about: Any) -> Any:
+        tried.append(pair_id)
+        if pair_id == "p0000" and len(tried) < 5:
+            raise OSError(28, "No space left on device")
+        return write(self, result, pair_id, **about)
+
+    monkeypatch.setattr(ResultStore, "write_maps", full_disk)
+    assert counts(run(manifest, out)) == (1, 1, 0)
+    assert tried == ["p0000", "p0001", "p0000"]
+    row = ResultStore(out).table().set_index("pair_id").loc["p0000"]
+    assert "No space left" in row.error
+    assert row.isna().work_key
+    tried += ["later"] * 2
+    assert counts(run(manifest, out)) == (1, 0, 1)
+
+
+def test_an_answer_that_did_not_converge_is_told_apart(run: Run, tmp_path: Path) -> None:
+    manifest, config = write_pairs(tmp_path / "masks", 2), replace(CONFIG, max_iterations=1, tol=1e-12)
+    for _ in range(2):
+        summary = run(manifest, tmp_path / "out", config)
+        assert summary.uncertified == 2
+        assert summary.failed == 0
+
+
+# --- names and places ------------------------------------------------------------------------
+
+
+def test_hostile_names_are_kept_as_data_and_nothing_is_written_outside(run: Run, tmp_path: Path) -> None:
+    masks = tmp_path / "masks"
+    write_frame(masks / "a.png", -1)  # empty: nothing to solve
+    write_frame(masks / "b.png", 6)
+    names = [
+        "../../etc/x",
+        "/etc/passwd",
+        "..",
+        ".",
+        "n" * 200,
+        "日本/ü",
+        "a b;rm -rf ~",
+        "<script>",
+        "CON",
+        "x\\..\\y",
+    ]
+    rows = [{"pair_id": name, "source": "a.png", "target": "b.png", "note": name} for name in names]
+    manifest = write_table(masks / "m.csv", rows)
+    before = set(tmp_path.rglob("*"))
+    assert counts(run(manifest, tmp_path / "out")) == (len(names), 0, 0)
+    new = set(tmp_path.rglob("*")) - before
+    assert all((tmp_path / "out") in (path, *path.parents) for path in new)
+    assert ResultStore(tmp_path / "out").load("../../etc/x").status == pf.Status.empty_source
+
+
+def test_the_report_is_written_at_the_end(run: Run, tmp_path: Path) -> None:
+    manifest = write_table(tmp_path / "m.csv", [{"pair_id": "x", "source": "none.png", "target": "none.png"}])
+    summary = run(manifest, tmp_path / "out", report=True)
+    assert summary.report == tmp_path / "out/report.html"
+    assert "FileMissingError" in summary.report.read_text()
+
+
+def test_a_refused_run_writes_nothing(run: Run, tmp_path: Path) -> None:
+    manifest = write_pairs(tmp_path / "masks", 2)
+    twice = write_table(tmp_path / "twice.csv", [{"pair_id": "x", "source": "a", "target": "b"}] * 2)
+    with pytest.raises(PairIdError):
+        run(twice, tmp_path / "out")
+    with pytest.raises(UnknownEngineError):
+        run(manifest, tmp_path / "out", replace(CONFIG, backend="gird"))
+    with pytest.raises(CohortError, match="jobs to be an integer >= 1"):
+        run(manifest, tmp_path / "out", jobs=0)
+    with pytest.raises(CohortError, match="either jobs or a cluster"):
+        run(manifest, tmp_path / "out", jobs=2, client="tcp://127.0.0.1:1")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ForeignFolderError):
+        run(manifest, tmp_path / "masks")
+    assert not list((tmp_path / "masks").glob("*.parquet"))
+    assert counts(run(manifest, tmp_path / "masks", overwrite=True)) == (2, 0, 0)
+
+
+def test_two_runs_do_not_share_a_folder(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
+    out.mkdir()
+    with RunMark(out), pytest.raises(StoreLockedError, match="another run that is still going on"):
+        run(manifest, out)
+    assert counts(run(manifest, out)) == (2, 0, 0)
+
+
+def test_a_mark_tells_workers_when_to_stop(tmp_path: Path) -> None:
+    with RunMark(tmp_path) as mark:
+        assert is_going_on(tmp_path, mark.token)
+        assert not is_going_on(tmp_path, "of another run")
+        mark.stop()
+        assert not is_going_on(tmp_path, mark.token)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_whose_mark_is_gone_does_not_look_complete(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = write_pairs(tmp_path / "masks", 3)
+    monkeypatch.setattr("pairframe.cohort.job.is_going_on", lambda out, token: False)
+    with pytest.raises(StoreError, match="3 pairs not done"):
+        run(manifest, tmp_path / "out")
+
+
+def test_maps_that_a_killed_worker_left_are_removed_and_others_stay(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
+    run(manifest, out)
+    store = ResultStore(out)
+    orphan = store.write_maps(store.load("p0000"), "p0000")["maps_group"]
+    somebody_elses = store.write_maps(store.load("p0000"), "p0000 of somebody else")["maps_group"]
+    (out / ".tmp-dead").mkdir()
+    run(manifest, out)
+    left = {path.name for path in (out / "maps.zarr").iterdir() if path.is_dir()}
+    assert orphan not in left
+    assert left == {*store.table().maps_group, somebody_elses}
+    assert not (out / ".tmp-dead").exists()
+
+
+# --- portions, starts, progress, estimate ----------------------------------------------------
+
+
+def test_pairs_that_share_a_mask_stay_together_and_in_order(tmp_path: Path) -> None:
+    tasks = read_tasks(write_series(tmp_path, n_series=6, n_frames=20))
+    chunks = cut_into_chunks(tasks, 2)
+    assert sorted(t.pair_id for chunk in chunks for t in chunk) == sorted(t.pair_id for t in tasks)
+    assert max(map(len, chunks)) <= len(tasks) // 16
+    neighbours = [pair for chunk in chunks for pair in pairwise(chunk)]
+    assert sum(b.shares_mask_with(a) for a, b in neighbours) > 0.75 * len(tasks)
+    numbered = [[(t.carried["series"], int(str(t.carried["frame"])[1:])) for t in pair] for pair in neighbours]
+    assert all(a[1] < b[1] for a, b in numbered if a[0] == b[0])
+
+
+@pytest.mark.parametrize("backend", ["grid", "oracle"])
+def test_answers_do_not_depend_on_who_shares_a_worker(tmp_path: Path, backend: str) -> None:
+    config = replace(CONFIG, backend=backend, tol=1e-9, downsample_factor=2)
+    tasks = tuple(read_tasks(write_series(tmp_path / "masks", n_series=1, n_frames=4)))
+    with RunMark(tmp_path) as mark:
+        job = Job(config, tmp_path, mark.token)
+        together = list(job.rows(tasks))
+        alone = [row for task in tasks for row in job.rows((task,))]
+    for one, other in zip(together, alone, strict=True):
+        for name in ("total_mass_moved", "total_mass_created", "objective", "divergence", "mean_displacement_um"):
+            assert one[name] == pytest.approx(other[name], rel=1e-6)
+
+
+def test_progress_is_told_in_lines_that_a_log_can_hold(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    seen: list[CohortProgress] = []
+    run(write_pairs(tmp_path / "masks", 3, bad=[1]), tmp_path / "out", progress=seen.append)
+    assert (seen[-1].done, seen[-1].failed, seen[-1].total) == (2, 1, 3)
+    lines = PlainLines(sys.stderr)
+    for done in range(100):
+        lines(CohortProgress("solving", done, 1, 5, 200, 10.0))
+    lines(CohortProgress("stopping", 100, 1, 5, 200, 10.0))
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "6 of 200 pairs, 1 failed, 5 were there, 0.1 pairs/s, 32 min 20 s left"
+    assert last.endswith("finishing the running pairs; Ctrl-C again ends at once")
+    assert [duration(s) for s in (14.2, 200, 7500)] == ["14 s", "3 min 20 s", "2 h 05 min"]
+
+
+def test_an_estimate_touches_nothing(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 5, bad=[1]), tmp_path / "out"
+    before = sorted(tmp_path.rglob("*"))
+    found = estimate(manifest, out, CONFIG, jobs=2)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (found.pairs, found.todo, found.looked_at, found.unreadable) == (5, 5, 5, 1)
+    assert sum(count for _, count in found.buckets) == 4
+    assert found.seconds is not None
+    assert found.seconds_per_pair is not None
+    assert found.seconds == pytest.approx(found.seconds_per_pair * 5 / 2)
+    assert found.memory_bytes is not None
+    assert 1e7 < found.memory_bytes < 1e11
+    run(manifest, out)
+    groups = sum(path.stat().st_size for path in (out / "maps.zarr").rglob("*") if path.is_file())
+    assert found.disk_bytes == pytest.approx(groups, rel=0.5)
+    again = estimate(manifest, out, CONFIG)
+    assert (again.todo, again.seconds, again.buckets) == (0, None, ())
