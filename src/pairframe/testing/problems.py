@@ -61,8 +61,8 @@ def raw_discs(epsilon: float, lam: float) -> Case:
     return Case(f"discs, eps {epsilon:g}, lam {lam:g}", state)
 
 
-def canonical_masks(shape: str, epsilon: float, marginal_relaxation: float = 10.0) -> Case:
-    """Masks on the canonical 256 x 576 grid, ``coord_scale=1/576``, downsampled by 8 for the oracle's sake."""
+def canonical_masks(shape: str, epsilon: float, marginal_relaxation: float = 10.0, s: int = 8) -> Case:
+    """Masks on the canonical 256 x 576 grid, ``coord_scale=1/576``, downsampled by `s` for the oracle's sake."""
 
     def state() -> TransportProblem:
         if shape == "embryos":
@@ -70,13 +70,13 @@ def canonical_masks(shape: str, epsilon: float, marginal_relaxation: float = 10.
         else:
             source, target = disc(CANONICAL_HW, (120.0, 250.0), 60.0), disc(CANONICAL_HW, (135.0, 290.0), 75.0)
         config = TransportConfig(
-            epsilon=epsilon, marginal_relaxation=marginal_relaxation, coord_scale=1 / 576, downsample_factor=8
+            epsilon=epsilon, marginal_relaxation=marginal_relaxation, coord_scale=1 / 576, downsample_factor=s
         )
         transform = GridTransform.from_pair(source, target, config.downsample_factor)
         problem, _ = state_problem(transform.to_work(source), transform.to_work(target), config, transform)
         return problem
 
-    return Case(f"{shape}, eps {epsilon:g}, coord_scale 1/576", state)
+    return Case(f"{shape} at s = {s}, eps {epsilon:g}, coord_scale 1/576", state)
 
 
 def feature(kinds: tuple[str, str], reference: str = "heat", metric: str = "sqeuclidean") -> Case:
