@@ -155,8 +155,13 @@ def test_what_it_cannot_do_is_refused_with_the_reason() -> None:
     euclidean = TransportProblem(mass, mass, 1.0, KL, KL, metric="euclidean")
     with pytest.raises(UnsupportedProblemError, match="does not separate into rows and columns"):
         solve(euclidean)
-    with pytest.raises(UnsupportedProblemError, match="runs on the CPU"):
-        solve(pair(mass, mass), options=SolveOptions(device="cuda"))
+    with pytest.raises(UnsupportedProblemError, match="runs on the CPU and on CUDA devices"):
+        solve(pair(mass, mass), options=SolveOptions(device="tpu"))
+    import torch
+
+    if not torch.cuda.is_available():
+        with pytest.raises(UnsupportedProblemError, match="torch finds no CUDA device on this machine"):
+            solve(pair(mass, mass), options=SolveOptions(device="cuda"))
     assert get_engine("grid").supports(pair(mass, mass), SolveOptions()) is None
 
 

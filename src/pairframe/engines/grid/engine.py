@@ -19,6 +19,7 @@ from pairframe.engines.base import (
     start_on_supports,
 )
 from pairframe.engines.grid.compiling import make_ready
+from pairframe.engines.grid.cuda import why_not
 from pairframe.engines.grid.level import Level, Point
 from pairframe.engines.grid.pyramid import coarse_problems, prolong
 from pairframe.engines.grid.rounds import run_rounds
@@ -39,16 +40,20 @@ class GridEngine(Engine):
     side_by_side: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numba",)
 
+    def devices(self) -> tuple[str, ...]:
+        """The CPU, and CUDA where torch and triton find it."""
+        return ("cpu", "cuda") if why_not("cuda") is None else ("cpu",)
+
     def smallest_epsilon(self, shape_hw: tuple[int, int], dtype: str) -> float:
         """See `Engine.smallest_epsilon`: exponents are float64 whatever the products are."""
         return super().smallest_epsilon(shape_hw, "float64")
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
-        """Squared Euclidean cost, any penalty, reference, epsilon and size, on the CPU."""
+        """Squared Euclidean cost, any penalty, reference, epsilon and size, on the CPU or a CUDA device."""
         if problem.metric != "sqeuclidean":
             return f'metric "{problem.metric}": its kernel does not separate into rows and columns'
-        if options.device not in (None, "cpu"):
-            return f'device "{options.device}": the grid engine runs on the CPU'
+        if options.device not in (None, "cpu") and (reason := why_not(options.device)) is not None:
+            return f'device "{options.device}": {reason}'
         return None
 
     def run(
@@ -90,7 +95,7 @@ class _Run:
             return self._solve()
 
     def _solve(self) -> _Run:
-        self._level = level = Level(self._problem, self._options.dtype)
+        self._level = level = Level(self._problem, self._options.dtype, self._options.device)
         start = self._start(level)
         run = run_symmetric if self._problem.is_symmetric else run_rounds
         budget = max(1, self._options.max_iterations - level.n_sums)
@@ -122,7 +127,7 @@ class _Run:
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, here = np.zeros(0), None
         for side, problem in coarse:
-            below = Level(problem, self._options.dtype)
+            below = Level(problem, self._options.dtype, self._options.device)
             f = np.zeros(below.mass_a.size) if here is None else prolong(f, here, problem)
             f = run_rounds(below, f, Watch(below, lambda point: point.residual <= COARSE_TOL, COARSE_SUMS)).f
             self._coarse_work += below.n_sums / side**2
@@ -200,6 +205,7 @@ class _Run:
             iterations=self._level.n_sums,
             engine=GridEngine.name,
             dtype=self._options.dtype,
+            device=self._options.device or "cpu",
             trace=trace,
         )
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairframe.engines.grid.cuda import CudaKernel
 from pairframe.engines.grid.kernel import SupportKernel
 from pairframe.problem import TransportProblem
 from pairframe.problem.translation import best_translation
 
 Float = NDArray[np.float64]
+Bool = NDArray[np.bool_]
 _SMALL_SHIFT = 1e-2  # translations below this many eps are skipped where potentials are pinned
 
 
@@ -56,15 +58,15 @@ class Level:
         Of the kernel's inner products.
     """
 
-    def __init__(self, problem: TransportProblem, dtype: str = "float64") -> None:
+    def __init__(self, problem: TransportProblem, dtype: str = "float64", device: str | None = None) -> None:
         self.problem = problem
         on_a, on_b = problem.support_a, problem.support_b
         self.epsilon = problem.epsilon
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
         self._log_u, self._log_v = problem.log_u[on_a], problem.log_v[on_b]
         self._log_a_over_u, self._log_b_over_v = problem.log_a_over_u[on_a], problem.log_b_over_v[on_b]
-        self._sum_at_b = SupportKernel(on_a, on_b, problem.epsilon, dtype)
-        self._sum_at_a = SupportKernel(on_b, on_a, problem.epsilon, dtype)
+        self._sum_at_b = _kernel(on_a, on_b, problem.epsilon, dtype, device)
+        self._sum_at_a = _kernel(on_b, on_a, problem.epsilon, dtype, device)
         self._pins = any(side.kind in ("tv", "partial") for side in (problem.penalty_a, problem.penalty_b))
         self._both_kl = problem.penalty_a.kind == problem.penalty_b.kind == "kl"
         self.n_sums = 0
@@ -169,3 +171,12 @@ def relative(off: float, total: float, carried: float) -> float:
     """
     scale = min(total, carried)
     return off / scale if scale > 0 else (0.0 if off == 0 else math.inf)
+
+
+def _kernel(
+    support_in: Bool, support_out: Bool, epsilon: float, dtype: str, device: str | None
+) -> SupportKernel | CudaKernel:
+    """The sums of one direction, on the CPU or on a GPU."""
+    if device in (None, "cpu"):
+        return SupportKernel(support_in, support_out, epsilon, dtype)
+    return CudaKernel(support_in, support_out, epsilon, dtype, device)
