@@ -11,7 +11,7 @@ demo: setup                 ## install the core and run the main job on embedded
 	$(BIN)/pairframe demo
 
 test: lint                  ## all extras, lint, types, the quick tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadscope
 
 test-slow: setup-all        ## the long ones: wheel, chaos, gallery, docs
 	$(BIN)/python -m pytest -m slow

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 _CHUNK = 512
+_RESTING = 8 * torch.finfo(torch.float64).eps
 
 
 def padded_sum(values: Tensor) -> Tensor:
@@ -130,4 +131,6 @@ def optimal_translation(a: Side, f0: Tensor, b: Side, g0: Tensor, shift: Tensor)
     asked_a, asked_b = a.log_asked_total(f0, shift), b.log_asked_total(g0, -shift)
     # The derivative of the dual is sum a e^(-(f+t)/tau_a) - sum b e^(-(g-t)/tau_b).
     rate = (0.0 if a.tau is None else 1.0 / a.tau) + (0.0 if b.tau is None else 1.0 / b.tau)
-    return (asked_a - asked_b) / rate
+    step = (asked_a - asked_b) / rate
+    # A shift of a million epsilons rounds at 1e-10: below that there is nothing to gain, and a loop would never rest.
+    return torch.where(step.abs() <= _RESTING * shift.abs(), 0.0, step)

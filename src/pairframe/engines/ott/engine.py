@@ -35,11 +35,19 @@ class OttEngine(Engine):
     """
 
     name: ClassVar[str] = NAME
+    needs_points: ClassVar[bool] = True
+    libraries: ClassVar[tuple[str, ...]] = ("ott-jax", "jax", "jaxlib")
 
     def __init__(self, geometry: str | None = None) -> None:
         if geometry is not None and geometry not in GEOMETRIES:
             raise SolveOptionsError(f"a geometry: {', '.join(GEOMETRIES)}", repr(geometry), "use one of these, or None")
         self._geometry = geometry
+
+    def devices(self) -> tuple[str, ...]:
+        """All that jax has; its own choice first."""
+        import jax
+
+        return tuple(device_name(device) for device in jax.devices())
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
         """Penalties kl and balanced, both metrics, on devices that are here."""
