@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import resource
 import select
 import signal
 import subprocess
@@ -42,15 +41,15 @@ def test_bad_and_uncertified_are_2_and_1(pair: tuple[str, str], tmp_path: Path) 
 def test_a_full_disk_is_exit_code_2_and_the_previous_result_stays(
     pair: tuple[str, str], tmp_path: Path, limit_bytes: int, already: bool
 ) -> None:
-    def fill_the_disk() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
-
     out = tmp_path / "out"
     if already:
         pf.compare(*pair).save(out)
     before = content(out)
     words = [PROGRAM, "compare", *pair, "--no-report", "--overwrite", "--blur-um", "5", "--out", str(out)]
-    done = subprocess.run(words, preexec_fn=fill_the_disk, capture_output=True, text=True, check=False)
+    # Limited by a program in between: code between fork and exec is not safe beside other libraries' threads.
+    limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit_bytes}, {limit_bytes})); os.execv(sys.argv[1], sys.argv[1:])"
+    limited = [sys.executable, "-c", f"import os, resource, sys; {limit}", *map(str, words)]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "File too large. To fix: free some space" in done.stderr
     assert "Traceback" not in done.stderr

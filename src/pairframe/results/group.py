@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _CHUNK_PX = 1024
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
+_METADATA = "zarr.json"
 
 
 def group_files(variables: list[Variable], attributes: dict[str, Any]) -> dict[str, bytes]:
@@ -49,11 +50,23 @@ def group_files(variables: list[Variable], attributes: dict[str, Any]) -> dict[s
             chunk_key_encoding={"name": "default", "separator": "."},  # fewer folders
             config={"write_empty_chunks": True},
         )
-    with warnings.catch_warnings():
-        # One file to open instead of thirty. Readers that do not know it must ignore it, and do.
-        warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
-        zarr.consolidate_metadata(store)
-    return {name: buffer.to_bytes() for name, buffer in files.items()}
+    return _consolidated({name: buffer.to_bytes() for name, buffer in files.items()})
+
+
+def _consolidated(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The same files; the group's metadata repeats that of its arrays: one file to open instead of thirty.
+
+    Readers that do not know it must ignore it, and do. By hand, because zarr warns about it, and warnings cannot be
+    silenced in one thread alone.
+    """
+    nodes = {
+        name.removesuffix(f"/{_METADATA}"): json.loads(content)
+        for name, content in sorted(files.items())
+        if name.endswith(f"/{_METADATA}")
+    }
+    root = json.loads(files[_METADATA])
+    root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": nodes}
+    return files | {_METADATA: json.dumps(root).encode()}
 
 
 def read_group(folder: Path, pair_id: str) -> TransportResult:

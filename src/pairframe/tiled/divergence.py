@@ -68,8 +68,9 @@ def divergence(
                 threshold=threshold,
                 reference=reference,
                 backend=backend,
+                symmetric=k > 0,
             )
-            for cost, masses, masks, taus in problems
+            for k, (cost, masses, masks, taus) in enumerate(problems)
         ]
         n, m = C[0].shape[1], C[-1].shape[1]
         totals = _reference_mass(a, mask_a, n, reference), _reference_mass(b, mask_b, m, reference)
