@@ -142,3 +142,35 @@ def test_forbidden_pairs_carry_nothing() -> None:
     plan = out.transport_plan(matrix)
     assert (plan[:, ::3, ::3] == 0).all()
     assert torch.isfinite(out.cost(matrix)).all()
+
+
+@pytest.mark.parametrize("dimension", [2, 4, 7])
+@pytest.mark.parametrize("far", [1e4, 1e8, 1e12])
+def test_padded_points_may_lie_anywhere(dimension: int, far: float) -> None:
+    generator = torch.Generator().manual_seed(dimension)
+    x, y = (torch.rand(1, n, dimension, generator=generator, dtype=torch.float64) for n in (6, 5))
+    away = torch.full((1, 1, dimension), far, dtype=torch.float64)
+    settings = {"epsilon": 0.1, "tau_a": 1.0, "tau_b": 1.0, "max_iters": 1000}
+    plain = sinkhorn((x, y), **settings)
+    masks = [torch.arange(n + 1)[None] > 0 for n in (6, 5)]
+    padded = (torch.cat((away, x), 1), torch.cat((away, y), 1))
+    found = sinkhorn(padded, mask_a=masks[0], mask_b=masks[1], **settings)
+    assert torch.allclose(found.f[:, 1:], plain.f, rtol=0, atol=1e-13)
+    assert torch.allclose(found.cost(padded), plain.cost((x, y)), rtol=1e-12)
+
+
+def test_totals_that_floats_cannot_hold_are_refused_or_renormalised() -> None:
+    cost, logs = torch.rand(1, 3, 3, dtype=torch.float64), torch.tensor([[-800.0, -801.0, -802.0]], dtype=torch.float64)
+    with pytest.raises(TiledError, match=r"a total of a between.*renormalize=True"):
+        sinkhorn(cost, log_a=logs, log_b=logs)
+    found = sinkhorn(cost, log_a=logs, log_b=logs, renormalize=True, max_iters=2000)
+    assert bool(found.converged.all())
+    assert torch.isfinite(found.f).all()
+
+
+def test_a_padded_cost_that_would_overflow_is_refused() -> None:
+    cost = torch.rand(1, 4, 4)
+    cost[:, 3] = torch.finfo(torch.float32).min
+    mask = torch.tensor([[True, True, True, False]])
+    with pytest.raises(TiledError, match="padded entries a moderate number"):
+        sinkhorn(cost, mask_a=mask)

@@ -37,7 +37,8 @@ class Status(StrEnum):
 
 _ADVICE = {
     Status.converged: "nothing to do: the gap and the marginal error are within tol",
-    Status.max_iterations: "stopped before tol was reached; raise max_iterations, raise blur_um or loosen tol",
+    Status.max_iterations: "stopped before tol was reached: raise max_iterations where all of them were used; raise blur_um or loosen tol where "
+    "it stopped earlier, for want of digits",
     Status.empty_source: "the source has no mass: everything was created; check the source mask",
     Status.empty_target: "the target has no mass: everything was destroyed; check the target mask",
     Status.impossible: "the numbers left what float64 can hold; raise blur_um, or use a coarser downsample_factor",

@@ -44,6 +44,7 @@ _SWEEPS_PER_EPSILON = 3
 _ROUND = 20  # iterations between two looks
 _MAX_RELAX = 1.98
 _PROGRESS = 0.98  # of the lowest residual so far
+_GOOD_START = 0.5  # a start whose marginals are off by more than this share is worse than none
 _PATIENCE = 15  # looks without progress before it admits that rounding is in the way
 
 
@@ -190,8 +191,12 @@ class _Solve:
         shift = torch.tensor([t], dtype=torch.float64, device=self.device)
         f0, g0 = (torch.as_tensor(one, device=self.device)[None].to(self.dtype) for one in (f - t, g + t))
         point, epsilon = _Point(f0, g0, shift), self.problem.epsilon
+        if warm:
+            start = self._finish(point)
+            warm = math.isfinite(start.error) and start.certificate.marginal_error <= _GOOD_START
         if not warm:
-            point = self._scale_down(point)
+            zeros = (torch.zeros_like(one) for one in (point.f0, point.g0, point.shift))
+            point = self._scale_down(_Point(*zeros))
         loop, relax, target = self._loop(epsilon, self.cost), 1.0, 0.5 * self.options.tol
         best, best_point, last, lowest, idle = self._finish(point), point, math.inf, math.inf, 0
         while self._left() and not best.certificate.meets(self.options.tol) and idle < _PATIENCE:

@@ -18,7 +18,7 @@ from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.rule import Rule
 from pairframe.tiled.grad.settings import Settings
 from pairframe.tiled.grad.unrolled import squared_distances, unrolled_potentials
-from pairframe.tiled.inputs import CostLike, as_cost, check_positive, check_stopping, check_tau
+from pairframe.tiled.inputs import CostLike, as_cost, check_positive, check_stopping, check_tau, without_padding_places
 
 GRAD_MODES = ("checkpoint", "truncated", "implicit", "envelope", "unrolled")
 
@@ -59,7 +59,7 @@ def sinkhorn_differentiable(
         gradients of the masses are those along sum da = sum db, the only directions there are: the representative with
         equal sums over both supports.
     """
-    first, second = _tensors(C)
+    first, second = _tensors(without_padding_places(C, mask_a, mask_b))
     grad_iters = _check_mode(grad, grad_iters)
     settings = _settings(first, epsilon, tau_a, tau_b, max_iters, threshold, grad_iters, backend)
     logs = live_log_masses(first, second, (a, b), (mask_a, mask_b), settings)
@@ -99,9 +99,15 @@ def sinkhorn_value(
     itself. Arguments as `sinkhorn`; d/da of two hard marginals as in `sinkhorn_differentiable`. `symmetric` says that
     the problem is of a measure with itself (a = b, C = C', equal taus): the solve then keeps f = g, in far fewer passes.
     """
-    first, second = _tensors(C)
+    first, second = _tensors(without_padding_places(C, mask_a, mask_b))
     settings = _settings(first, epsilon, tau_a, tau_b, max_iters, threshold, 0, backend)
     settings = replace(settings, symmetric=symmetric)
+    if symmetric and (
+        tau_a != tau_b or (first.shape[1] != first.shape[2] if second is None else first.shape != second.shape)
+    ):
+        raise TiledError(
+            "a measure with itself for symmetric=True", "sides of other sizes or taus", "leave symmetric out"
+        )
     logs = live_log_masses(first, second, (a, b), (mask_a, mask_b), settings)
     return envelope_value(first, second, logs, *logs.references(reference), settings)
 

@@ -13,11 +13,12 @@ from torch import Tensor
 from pairframe.tiled.cost import Cost, DenseCost, PointCost
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.loop import Stopping
-from pairframe.tiled.translation import padded_sum
+from pairframe.tiled.translation import padded_log_sum, padded_sum
 
 REFERENCES = ("counting", "product")
 TOTALS_AGREE = 1e-5  # relative: what float32 sums leave; hard marginals are brought to their mean
 _CHECK_ENTRIES = 1 << 22
+_LARGEST_LOG_TOTAL = 300.0  # beyond it products of totals leave float64
 
 CostLike = Tensor | tuple[Tensor, Tensor] | DenseCost | PointCost
 
@@ -35,6 +36,27 @@ def as_cost(cost: CostLike) -> Cost:
             "C as a tensor (B, N, M) or a pair of points (x, y)", type(cost).__name__, "use torch.as_tensor"
         )
     return DenseCost(cost.detach())
+
+
+def without_padding_places(cost: CostLike, mask_a: Tensor | None, mask_b: Tensor | None) -> CostLike:
+    """The same points with every masked one moved to a real one of its side: where padding lies costs no digits.
+
+    Still part of the graph, with gradients of 0 at masked points. A stored cost comes back as it is.
+    """
+    if isinstance(cost, PointCost):
+        x, y = cost.x, cost.y
+    elif isinstance(cost, tuple | list) and len(cost) == 2 and all(isinstance(one, Tensor) for one in cost):
+        x, y = cost
+    else:
+        return cost
+    return _moved(x, mask_a), _moved(y, mask_b)
+
+
+def _moved(points: Tensor, mask: Tensor | None) -> Tensor:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != points.shape[:2] or points.ndim != 3:
+        return points  # nothing to do, or refused where masks are checked
+    first = mask.to(torch.int64).argmax(1, keepdim=True).unsqueeze(2).expand(-1, -1, points.shape[2])
+    return torch.where(mask.unsqueeze(2), points, torch.gather(points.detach(), 1, first))
 
 
 def check_cost(cost: Cost) -> bool:
@@ -58,6 +80,12 @@ def check_cost(cost: Cost) -> bool:
             if math.isnan(low) or low == -math.inf:
                 raise TiledError(
                     "a cost without NaN or -inf", "some", "give padded entries any number; +inf forbids a pair"
+                )
+            if low < -math.sqrt(torch.finfo(cost.dtype).max):
+                raise TiledError(
+                    f"costs above {-math.sqrt(torch.finfo(cost.dtype).max):.1g}",
+                    f"{low:.3g}",
+                    "give padded entries a moderate number, e.g. 0",
                 )
             forbids = forbids or high == math.inf
     return forbids
@@ -98,7 +126,7 @@ def without_stranded(
 def check_positive(name: str, value: Any) -> float:
     """A positive finite number."""
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, bool | str) else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number > 0):
@@ -123,7 +151,7 @@ def check_stopping(max_iters: Any, threshold: Any, check_every: Any) -> Stopping
         if number < 1:
             raise TiledError(f"{name} an integer >= 1", repr(value), "e.g. 100 for max_iters, 1 for check_every")
         numbers.append(number)
-    if not (isinstance(threshold, int | float) and 0 <= threshold < math.inf):
+    if isinstance(threshold, bool) or not (isinstance(threshold, int | float) and 0 <= threshold < math.inf):
         raise TiledError("threshold a number >= 0", repr(threshold), "e.g. 1e-6; 0 runs all of max_iters")
     return Stopping(numbers[0], float(threshold), numbers[1])
 
@@ -160,7 +188,13 @@ def log_masses(
             "leave empty problems out of the batch",
         )
     if renormalize:
-        logs = logs - torch.log(total_mass(logs)).unsqueeze(1).to(logs.dtype)
+        logs = (logs.double() - padded_log_sum(logs).unsqueeze(1)).to(logs.dtype)
+    if not bool((padded_log_sum(logs).abs() < _LARGEST_LOG_TOTAL).all()):
+        raise TiledError(
+            f"a total of {name} between exp(-{_LARGEST_LOG_TOTAL:.0f}) and exp({_LARGEST_LOG_TOTAL:.0f})",
+            "a batch element outside of it",
+            "use renormalize=True, or divide both sides by one number",
+        )
     return logs
 
 

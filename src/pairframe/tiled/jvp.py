@@ -13,7 +13,7 @@ from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.rule import Rule
 from pairframe.tiled.grad.settings import Settings
-from pairframe.tiled.inputs import CostLike, as_cost, check_positive, check_tau
+from pairframe.tiled.inputs import CostLike, as_cost, check_positive, check_tau, without_padding_places
 
 MAPS = ("jacobi", "alternating")
 
@@ -59,7 +59,7 @@ def sinkhorn_jvp(
     """
     if map not in MAPS:
         raise TiledError(f"a map: {', '.join(MAPS)}", repr(map), "use one of these names")
-    cost = as_cost(C)
+    cost = as_cost(without_padding_places(C, mask_a, mask_b))
     first, second = (cost.matrix, None) if isinstance(cost, DenseCost) else (cost.x, cost.y)
     rule = Rule(check_positive("epsilon", epsilon), check_tau("tau_a", tau_a), check_tau("tau_b", tau_b))
     passes = passes_of(backend_name(backend, cost.device))

@@ -10,7 +10,7 @@ from torch import Tensor
 from pairframe.tiled.backends import passes_of
 from pairframe.tiled.cost import Cost
 from pairframe.tiled.errors import TiledError
-from pairframe.tiled.inputs import CostLike, as_cost
+from pairframe.tiled.inputs import CostLike, as_cost, without_padding_places
 from pairframe.tiled.loop import State
 from pairframe.tiled.translation import Side, padded_sum
 
@@ -152,7 +152,8 @@ class SinkhornOutput:
         return _reference_sum(self.side_a) * _reference_sum(self.side_b)
 
     def _cost(self, C: CostLike) -> Cost:
-        cost = as_cost(C)
+        on_a, on_b = (~torch.isneginf(side.log_mass) for side in (self.side_a, self.side_b))
+        cost = as_cost(without_padding_places(C, on_a, on_b))
         shape = (*self.f.shape, self.g.shape[1])
         if (cost.batch, cost.n, cost.m) != shape:
             raise TiledError(

@@ -18,6 +18,7 @@ from pairframe.tiled.inputs import (
     equal_totals,
     log_masses,
     log_references,
+    without_padding_places,
     without_stranded,
 )
 from pairframe.tiled.loop import Loop, State
@@ -113,7 +114,7 @@ def prepared(
     renormalize: bool = False,
 ) -> Prepared:
     """Check everything about a problem; parameters as in `sinkhorn`, those of both sides as pairs."""
-    cost = as_cost(C)
+    cost = as_cost(without_padding_places(C, *masks))
     forbids = check_cost(cost)
     epsilon = check_positive("epsilon", epsilon)
     tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])

@@ -79,12 +79,16 @@ def _conjugate_gradients(
     residual, direction = right.clone(), right.clone()
     square = residual.square().sum(1, keepdim=True)
     goal = tolerance**2 * square
+    broken = torch.zeros_like(square, dtype=torch.bool)
     for _ in range(_MAX_STEPS):
         if not bool((square > goal).any()):
+            if bool(broken.any()):
+                _warn_of_parts()
             return w, seen
         image, image_seen = operator(direction)
         curvature = (direction * image).sum(1, keepdim=True)
         step = torch.where((square > goal) & (curvature > 0), square / curvature, 0.0)
+        broken |= (square > goal) & ~(curvature > 0)
         w += step * direction
         seen += step * image_seen
         residual -= step * image
@@ -99,6 +103,16 @@ def _conjugate_gradients(
         stacklevel=2,
     )
     return w, seen
+
+
+def _warn_of_parts() -> None:
+    warnings.warn(
+        "the implicit gradient met a direction in which the potentials are not determined: the plan falls into parts "
+        "that hardly exchange mass; losses in the plan are right, losses in f or g are not; raise epsilon, or use "
+        'grad="checkpoint"',
+        NotConvergedWarning,
+        stacklevel=3,
+    )
 
 
 def _without(unit: Tensor, vector: Tensor) -> Tensor:
