@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairframe.cohort.plan import Chunk
 from pairframe.cohort.work_queue import WorkQueue
-from pairframe.engines.processes import _OneThreadContext
+from pairframe.engines.processes import OneThreadContext
 from pairframe.errors import WorkerDiedError
 from pairframe.results.schema import Row
 
@@ -91,7 +91,7 @@ class _Worker:
     """A process, and what it has left to do."""
 
     def __init__(self, job: Job) -> None:
-        context: Any = _OneThreadContext()
+        context: Any = OneThreadContext()
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, job), daemon=True)
         # Ctrl-C on a terminal reaches all processes: it is for us alone.

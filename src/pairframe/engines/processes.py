@@ -33,14 +33,14 @@ class _OneThreadProcess(SpawnProcess):
                     os.environ[name] = value
 
 
-class _OneThreadContext(SpawnContext):
+class OneThreadContext(SpawnContext):
     Process = _OneThreadProcess
 
 
 @contextmanager
 def worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of so many processes; left by an error or early, it drops what has not begun."""
-    pool = ProcessPoolExecutor(jobs, mp_context=_OneThreadContext())
+    pool = ProcessPoolExecutor(jobs, mp_context=OneThreadContext())
     try:
         yield pool
     except BaseException:

@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -20,6 +20,7 @@ TEMPORARY = ".tmp-"
 LOCK = ".lock"
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}-[0-9a-f]{8}")
 _POLL_S = 0.02
+_FLUSHED_ONE_BY_ONE = 4
 
 
 # --- names -----------------------------------------------------------------------------------
@@ -82,17 +83,32 @@ def flush_to_disk(path: Path) -> None:
 
 
 def fill_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files (``name`` or ``subfolder/name``) into a folder, down to the disk."""
-    folders = {folder}
+    """Write files (``name`` or ``subfolder/name``) into a folder; `flush_folders` takes them down to the disk."""
+    for subfolder in {name.rpartition("/")[0] for name in files} - {""}:
+        (folder / subfolder).mkdir()
+    root = os.fspath(folder)
     for name, content in files.items():
-        path = folder / name
-        if path.parent not in folders:
-            path.parent.mkdir()
-            folders.add(path.parent)
-        with path.open("xb") as stream:
-            _write_to_disk(stream, content)
-    for path in folders:
-        flush_to_disk(path)
+        with open(f"{root}/{name}", "xb", buffering=0) as stream:  # noqa: PTH123  (fifty files per pair: the short way)
+            _write_whole(stream, content)
+
+
+def flush_folders(folders: Collection[Path]) -> None:
+    """Wait until the folders and all that is in them are on the disk."""
+    if len(folders) > _FLUSHED_ONE_BY_ONE:  # thousands of files: the system is quicker with all it has
+        os.sync()
+        return
+    for folder in folders:
+        for inner, _, names in os.walk(folder):
+            for name in names:
+                flush_to_disk(Path(inner, name))
+            flush_to_disk(Path(inner))
+
+
+def _write_whole(stream: IO[bytes], content: bytes) -> None:
+    """All of it: a single call may write less, at the end of a full disk."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 def _write_to_disk(stream: IO[bytes], content: bytes) -> None:

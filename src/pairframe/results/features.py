@@ -6,7 +6,6 @@ None of them depends on the canvas, on padding or on where the pair lies on it.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,9 +162,11 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
         return [math.nan] * len(BAND_NAMES)
     ny, nx = energy.shape
     per_blur = np.hypot(np.arange(ny)[:, None] / (2 * ny), np.arange(nx) / (2 * nx)) * blur_px
-    # Frequencies, from low to high, so that the mean needs no infinity.
-    edges = [-1.0, *(1 / edge for edge in reversed(BAND_EDGES_BLUR)), math.inf]
-    return [float(energy[(low < per_blur) & (per_blur <= high)].sum()) / total for low, high in pairwise(edges)]
+    # Frequencies, from low to high, so that the mean needs no infinity; an edge belongs to the band below it.
+    edges = [1 / edge for edge in reversed(BAND_EDGES_BLUR)]
+    band = np.searchsorted(edges, per_blur.ravel(), side="left")
+    shares: list[float] = (np.bincount(band, energy.ravel(), len(BAND_NAMES)) / total).tolist()
+    return shares
 
 
 def _weighted_rms(values: Float, weights: Float) -> float:

@@ -3,85 +3,46 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.errors import BrokenStoreError, PairframeError, StoreVersionError
 from pairframe.frame import GridTransform
+from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata, to_file
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import SCHEMA_VERSION
 from pairframe.results.variables import CANON, COORDINATES, WORK, Variable, result_from
 
-if TYPE_CHECKING:
-    import zarr
-    from zarr.core.buffer import Buffer
-
-_CHUNK_PX = 1024
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
-_METADATA = "zarr.json"
 
 
 def group_files(variables: list[Variable], attributes: dict[str, Any]) -> dict[str, bytes]:
-    """The files of a group, by name. Bit for bit: empty chunks too, so that a lost one is noticed."""
-    import zarr
-    from zarr.codecs import BloscCodec, Crc32cCodec
-    from zarr.storage import MemoryStore
-
-    files: dict[str, Buffer] = {}
-    store = MemoryStore(files)
-    group = zarr.create_group(store, zarr_format=3, attributes=attributes)
+    """The files of a group, by name; bit for bit what the variables hold."""
+    files, arrays = {}, {}
     for variable in variables:
-        values = np.ascontiguousarray(variable.values)
-        is_float = values.dtype.kind == "f"
-        group.create_array(
-            variable.name,
-            data=values,
-            chunks=tuple(min(max(side, 1), _CHUNK_PX) for side in values.shape),
-            compressors=[BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"), Crc32cCodec()],
-            fill_value=math.nan if is_float else False,
-            dimension_names=list(variable.dims),
-            attributes=dict(variable.attributes),
-            chunk_key_encoding={"name": "default", "separator": "."},  # fewer folders
-            config={"write_empty_chunks": True},
-        )
-    return _consolidated({name: buffer.to_bytes() for name, buffer in files.items()})
-
-
-def _consolidated(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The same files; the group's metadata repeats that of its arrays: one file to open instead of thirty.
-
-    Readers that do not know it must ignore it, and do. By hand, because zarr warns about it, and warnings cannot be
-    silenced in one thread alone.
-    """
-    nodes = {
-        name.removesuffix(f"/{_METADATA}"): json.loads(content)
-        for name, content in sorted(files.items())
-        if name.endswith(f"/{_METADATA}")
-    }
-    root = json.loads(files[_METADATA])
-    root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": nodes}
-    return files | {_METADATA: json.dumps(root).encode()}
+        arrays[variable.name], chunks = array_files(variable.values, variable.dims, variable.attributes)
+        files[f"{variable.name}/{METADATA}"] = to_file(arrays[variable.name])
+        files |= {f"{variable.name}/{name}": content for name, content in chunks.items()}
+    return {METADATA: to_file(group_metadata(attributes, arrays)), **files}
 
 
 def read_group(folder: Path, pair_id: str) -> TransportResult:
     """The result in a group; an error when anything is missing, changed or of another pair."""
-    import zarr
-
     with damage_is_our_error(folder):
-        group = zarr.open_group(folder, mode="r", zarr_format=3)
-        attributes: dict[str, Any] = dict(group.attrs)
+        node = json.loads((folder / METADATA).read_bytes())
+        attributes: dict[str, Any] = node["attributes"]
         check_version(attributes.get("schema_version"), folder)
         if attributes["pair_id"] != pair_id:
             raise ValueError(f"it holds the pair {ascii(attributes['pair_id'])[:80]}")
         transform = GridTransform.from_json(attributes["transform"])
-        variables = {name: _read_array(name, array, transform) for name, array in group.arrays()}
-        return result_from(variables, attributes)
+        arrays: dict[str, Any] = node["consolidated_metadata"]["metadata"]
+        return result_from(
+            {name: _read_array(folder, name, about, transform) for name, about in arrays.items()}, attributes
+        )
 
 
 def check_version(found: object, where: Path) -> None:
@@ -109,13 +70,13 @@ def damage_is_our_error(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_array(name: str, array: zarr.Array[Any], transform: GridTransform) -> NDArray[Any]:
-    dims = tuple(str(dim) for dim in array.metadata.dimension_names or ())  # type: ignore[union-attr]
+def _read_array(folder: Path, name: str, about: dict[str, Any], transform: GridTransform) -> NDArray[Any]:
+    if not name.isidentifier():
+        raise ValueError(f"an array named {ascii(name)[:80]}")
+    dims, shape = tuple(about["dimension_names"]), tuple(about["shape"])
     sides = dict(zip((*CANON, *WORK), (*transform.canon_shape_hw, *transform.work_shape_hw), strict=True))
     if name in COORDINATES or dims in (CANON, WORK):
         expected = tuple(sides[dim] for dim in dims)
-        if array.shape != expected:
-            raise ValueError(f"array {name} has the shape {array.shape}, not {expected}")
-    if array.nchunks_initialized != array.nchunks:
-        raise ValueError(f"array {name} has lost {array.nchunks - array.nchunks_initialized} of its chunks")
-    return np.asarray(array[...])
+        if shape != expected:
+            raise ValueError(f"array {name} has the shape {shape}, not {expected}")
+    return array_from(about, lambda chunk: (folder / name / chunk).read_bytes())

@@ -165,7 +165,6 @@ class ResultStore:
             with disk.new_folder(self.out) as folder:
                 disk.fill_folder(folder, files)
                 folder.rename(self.maps_path / group)
-            disk.flush_to_disk(self.maps_path)
         return row
 
     def commit(self, rows: Iterable[Row], *, replace: bool = True) -> None:
@@ -185,6 +184,7 @@ class ResultStore:
             self._check_group_is_there(row)
         with disk.write_errors(self.out):
             self.out.mkdir(parents=True, exist_ok=True)
+            self._flush_maps(checked)  # before the table names them
         with disk.writer_lock(self.out, self._lock_wait_s):
             old = read_table(self.table_path) if self.exists() else None
             old_groups = {} if old is None else dict(zip(*_columns(old, "pair_id", "maps_group"), strict=True))
@@ -195,6 +195,12 @@ class ResultStore:
             with disk.write_errors(self.out):
                 disk.replace_file(self.table_path, content)
             self._leftovers.remove(checked, old_groups)
+
+    def _flush_maps(self, rows: list[Row]) -> None:
+        groups = [self.maps_path / row["maps_group"] for row in rows if row["maps_group"] is not None]
+        disk.flush_folders(groups)
+        if groups:
+            disk.flush_to_disk(self.maps_path)
 
     def _check_group_is_there(self, row: Row) -> None:
         group = row["maps_group"]

@@ -195,6 +195,7 @@ def _replace_folder(path: Path, files: dict[str, bytes]) -> None:
     """Put a folder of files in the place of another one; the old one is there until the new one is complete."""
     with disk.new_folder(path.parent) as folder:
         disk.fill_folder(folder, files)
+        disk.flush_folders([folder])
         hidden = path.with_name(f"{disk.TEMPORARY}{uuid.uuid4().hex}")
         with suppress(FileNotFoundError):
             path.rename(hidden)
