@@ -69,6 +69,14 @@ def wait_until(out: Path, n: int, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+def wait_for_rows(out: Path, n: int, process: subprocess.Popen[str]) -> None:
+    """Until the table has so many rows, or the run has ended."""
+    give_up_at = time.monotonic() + 240
+    while process.poll() is None and not (ResultStore(out).exists() and len(ResultStore(out).pair_ids()) >= n):
+        assert time.monotonic() < give_up_at, "the run keeps nothing"
+        time.sleep(0.02)
+
+
 def test_a_pair_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
     write_pairs(tmp_path, 3)
     rows = [
@@ -134,8 +142,7 @@ def test_a_run_that_is_killed_as_a_whole_goes_on_where_it_was(tmp_path: Path) ->
     manifest = write_pairs(folder, 60, bad=bad)
     for stop_at in (1, 12, 25, 40):
         with program(manifest, out) as process:
-            wait_until(out, stop_at, process)
-            time.sleep(0.3)
+            wait_for_rows(out, stop_at, process)
     rows_before = len(ResultStore(out).pair_ids()) if ResultStore(out).exists() else 0
     with program(manifest, out) as process:
         said, _ = process.communicate(timeout=400)

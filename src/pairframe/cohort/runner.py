@@ -29,7 +29,7 @@ from pairframe.results import ResultStore
 from pairframe.results.schema import FAILED, Row
 
 Rows = Iterator[Row | None]
-_COMMIT_EVERY_S = 3.0
+_COMMIT_EVERY_S = 1.0
 _COMMIT_SHARE = 0.05  # of the time may go into rewriting the table
 _UNFINISHED = {str(Status.max_iterations), str(Status.impossible)}
 
