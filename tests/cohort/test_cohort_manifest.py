@@ -138,9 +138,29 @@ def test_a_folder_a_folder_of_folders_and_a_pattern_say_the_same(tmp_path: Path)
     write_series(tmp_path / "masks", n_series=2, n_frames=11)
     (tmp_path / "masks/s0/notes.txt").write_text("not a mask")
     tasks = read_tasks(tmp_path / "masks")
-    assert ids(tasks)[8:12] == ["s0_t8-t9", "s0_t9-t10", "s1_t0-t1", "s1_t1-t2"]
+    assert ids(tasks)[8:12] == ["s0_8-9", "s0_9-10", "s1_0-1", "s1_1-2"]
+    assert tasks[9].carried == {"series": "s0", "frame": 9, "frame_target": 10}
     assert read_tasks(f"{tmp_path}/masks/*/t*.png") == tasks
     assert read_tasks(tmp_path / "masks/s1") == tasks[10:]
+
+
+@pytest.mark.parametrize(
+    ("stems", "names"),
+    [
+        (["t9", "t10"], ["9", "10"]),
+        (["t10", "t11"], ["10", "11"]),
+        (["e2_t008_mask", "e2_t009_mask"], ["008", "009"]),
+        (["early", "late"], ["early", "late"]),
+        (["a1_x", "b2_x"], ["a1_x", "b2_x"]),
+        (["t1", "t01"], ["t1", "t01"]),  # the same number twice
+        (["t", "t1"], ["t", "t1"]),
+    ],
+)
+def test_frames_of_a_folder_are_the_numbers_in_their_names(tmp_path: Path, stems: list[str], names: list[str]) -> None:
+    for stem in stems:
+        write_frame(tmp_path / f"{stem}.png", 4)
+    (task,) = read_tasks(tmp_path)
+    assert sorted(str(task.pair_id).removeprefix(f"{tmp_path.name}_").split("-")) == sorted(names)
 
 
 def test_a_stack_of_labels_has_a_series_per_id(tmp_path: Path) -> None:

@@ -227,3 +227,11 @@ def test_a_reader_survives_that_the_result_is_replaced_under_it(
 
     monkeypatch.setattr(ResultStore, "_find", find_then_replace)
     assert differences(ResultStore(tmp_path).load(), OTHER) == []
+
+
+def test_the_table_can_be_kept_in_an_order(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    store.commit([failed_row(name, "") for name in ("x", "c")], order=["a", "b", "c"])
+    assert store.pair_ids() == ["c", "x"]
+    store.commit([failed_row(name, "") for name in ("b", "a", "y")], order=["a", "b", "c"])
+    assert store.pair_ids() == ["a", "b", "c", "x", "y"]

@@ -111,7 +111,7 @@ def run_cohort(
     with RunMark(store.out) as mark, _stop_on_interrupt(mark.stop) as is_stopping:
         plan = make_plan(tasks, store, config, retry_failed=retry_failed)
         tally = _Tally(plan, len(tasks), is_stopping, progress)
-        writer = _Writer(store)
+        writer = _Writer(store, [task.pair_id for task in tasks])
         writer.add(*plan.relabelled)
         job = Job(config, store.out, mark.token)
         try:
@@ -144,10 +144,13 @@ def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_st
 
 
 class _Writer:
-    """Commits rows in batches: every commit writes the whole table, so the larger it is, the rarer they are."""
+    """Commits rows in batches: every commit writes the whole table, so the larger it is, the rarer they are.
 
-    def __init__(self, store: ResultStore) -> None:
-        self._store = store
+    Rows arrive as they are done, large pairs first; the table has them in the `order` of the manifest.
+    """
+
+    def __init__(self, store: ResultStore, order: list[str]) -> None:
+        self._store, self._order = store, order
         self._rows: list[Row] = []
         self._next_at = time.monotonic() + _COMMIT_EVERY_S
 
@@ -160,7 +163,7 @@ class _Writer:
 
     def flush(self) -> None:
         began = time.monotonic()
-        self._store.commit(self._rows)
+        self._store.commit(self._rows, order=self._order)
         self._rows.clear()
         now = time.monotonic()
         self._next_at = now + max(_COMMIT_EVERY_S, (now - began) / _COMMIT_SHARE)

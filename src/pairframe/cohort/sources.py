@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pairframe.errors import ManifestError
 from pairframe.masks import count_pages, list_labels
 from pairframe.masks.readers import FORMATS
 
+_DIGITS = "0123456789"
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
@@ -72,14 +74,26 @@ def _files(paths: Iterable[Path]) -> list[Frame]:
         raise ManifestError(
             f"masks ({', '.join(FORMATS)})", "none there", "check the folder or the pattern, or write a manifest"
         )
-    names = [folder.name for folder in by_folder]
+    folders = [folder.name for folder in by_folder]
     base = Path(os.path.commonpath([str(folder) for folder in by_folder]))
     frames = []
     for folder, files in by_folder.items():
         # Folders of one name in different places are told apart by their paths.
-        series = folder.name if names.count(folder.name) == 1 else str(folder.relative_to(base))
-        frames += [Frame(series, file.stem, MaskRef(str(file), file.name)) for file in files]
+        series = folder.name if folders.count(folder.name) == 1 else str(folder.relative_to(base))
+        names_of = _frame_names([file.stem for file in files])
+        frames += [
+            Frame(series, name, MaskRef(str(file), file.name)) for name, file in zip(names_of, files, strict=True)
+        ]
     return frames
+
+
+def _frame_names(stems: list[str]) -> list[str]:
+    """The numbers that tell file names apart (``embryo_t014_mask`` is 014), or the whole names where more than that differs."""
+    before = os.path.commonprefix(stems).rstrip(_DIGITS)  # noqa: RUF071  (of characters, on purpose)
+    after = os.path.commonprefix([stem[::-1] for stem in stems]).rstrip(_DIGITS)  # noqa: RUF071
+    found = [stem[len(before) : len(stem) - len(after)] for stem in stems]
+    are_numbers = len(stems) > 1 and all(re.fullmatch(r"[0-9]{1,18}", name) for name in found)
+    return found if are_numbers and len({int(name) for name in found}) == len(found) else stems
 
 
 def _stack(path: Path) -> list[Frame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +167,7 @@ class ResultStore:
                 folder.rename(self.maps_path / group)
         return row
 
-    def commit(self, rows: Iterable[Row], *, replace: bool = True) -> None:
+    def commit(self, rows: Iterable[Row], *, replace: bool = True, order: Sequence[str] = ()) -> None:
         """Put rows into the table, all or none; a row replaces the one with its pair_id. Committing twice changes nothing.
 
         Parameters
@@ -176,6 +176,8 @@ class ResultStore:
             From `write_maps` and `failed_row`.
         replace : bool
             False makes a pair that is there already an error.
+        order : sequence of pair_id
+            Their rows come first in the table, in this order; the others stay in the order of their first commit.
         """
         checked = [check_row(row) for row in rows]
         if not checked:
@@ -191,7 +193,7 @@ class ResultStore:
             known = [row["pair_id"] for row in checked if row["pair_id"] in old_groups]
             if known and not replace:
                 raise _pair_exists(self.out, known[0])
-            content = table_bytes(upsert(old, checked))
+            content = table_bytes(upsert(old, checked, order))
             with disk.write_errors(self.out):
                 disk.replace_file(self.table_path, content)
             self._leftovers.remove(checked, old_groups)

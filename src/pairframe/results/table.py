@@ -41,8 +41,8 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     return table
 
 
-def upsert(table: pa.Table | None, rows: Sequence[Row]) -> pa.Table:
-    """`table` with each row in the place of the one with its pair_id, or at the end."""
+def upsert(table: pa.Table | None, rows: Sequence[Row], order: Sequence[str] = ()) -> pa.Table:
+    """`table` with each row in the place of the one with its pair_id, or at the end; pairs of `order` first, in that order."""
     import pyarrow as pa
 
     schema = arrow_schema()
@@ -64,7 +64,8 @@ def upsert(table: pa.Table | None, rows: Sequence[Row]) -> pa.Table:
     last: dict[str, int] = {}
     for index, pair_id in enumerate(new.column("pair_id").to_pylist()):
         last[pair_id] = index  # keeps the place of the first, takes the content of the last
-    return new.take(list(last.values())).replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
+    places = [last.pop(pair_id) for pair_id in order if pair_id in last] + list(last.values())
+    return new.take(places).replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
 
 
 def table_bytes(table: pa.Table) -> bytes:
