@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.storage import MemoryStore
 
-from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata, to_file
+from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata
 
 DTYPES = ("float64", "float32", "int64", "bool")
 ARRAYS = st.sampled_from(DTYPES).flatmap(
@@ -36,7 +36,7 @@ def dims_of(values: NDArray[Any]) -> list[str]:
 @settings(max_examples=60, deadline=None)
 def test_what_is_written_is_read_bit_for_bit(values: NDArray[Any]) -> None:
     metadata, chunks = array_files(values, dims_of(values), {})
-    assert same_bits(array_from(json.loads(to_file(metadata)), chunks.__getitem__), values)
+    assert same_bits(array_from(json.loads(metadata), chunks.__getitem__), values)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -48,8 +48,8 @@ def test_zarr_reads_the_same_and_would_have_written_the_same(
     attributes = {"units": "um", "long_name": "a length"}
     metadata, chunks = array_files(values, dims_of(values), attributes)
     (tmp_path / "x").mkdir()
-    (tmp_path / METADATA).write_bytes(to_file(group_metadata({"title": "t"}, {"x": metadata})))
-    (tmp_path / "x" / METADATA).write_bytes(to_file(metadata))
+    (tmp_path / METADATA).write_text(group_metadata({"title": "t"}, {"x": metadata}))
+    (tmp_path / "x" / METADATA).write_text(metadata)
     for name, content in chunks.items():
         (tmp_path / "x" / name).write_bytes(content)
     group = zarr.open_group(tmp_path, mode="r", zarr_format=3)
@@ -70,13 +70,14 @@ def test_zarr_reads_the_same_and_would_have_written_the_same(
         chunk_key_encoding={"name": "default", "separator": "."},
         config={"write_empty_chunks": True},
     )
-    assert json.loads(theirs[METADATA].to_bytes()) == json.loads(to_file(metadata))
+    assert json.loads(theirs[METADATA].to_bytes()) == json.loads(metadata)
     assert {name for name in theirs if name != METADATA} == set(chunks)
     assert all(theirs[name].to_bytes() == content for name, content in chunks.items())
 
 
 def test_a_changed_byte_anywhere_is_noticed() -> None:
-    metadata, chunks = array_files(np.arange(50.0), ["x"], {})
+    text, chunks = array_files(np.arange(50.0), ["x"], {})
+    metadata = json.loads(text)
     content = chunks["c.0"]
     for place in range(len(content)):
         damaged = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
@@ -88,7 +89,8 @@ def test_a_changed_byte_anywhere_is_noticed() -> None:
 
 
 def test_another_layout_is_refused() -> None:
-    metadata, chunks = array_files(np.arange(5.0), ["x"], {})
+    text, chunks = array_files(np.arange(5.0), ["x"], {})
+    metadata = json.loads(text)
     metadata["codecs"] = [{"name": "bytes"}]
     with pytest.raises(ValueError, match=r"codecs \['bytes'\]"):
         array_from(metadata, chunks.__getitem__)

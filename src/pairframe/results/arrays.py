@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ _CHECKSUM_BYTES = 4
 
 def array_files(
     values: NDArray[Any], dims: Sequence[str], attributes: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Metadata and chunks of an array, by file name. Empty chunks too, so that a lost one is noticed."""
+) -> tuple[str, dict[str, bytes]]:
+    """Metadata (JSON) and chunks of an array, by file name. Empty chunks too, so that a lost one is noticed."""
     from numcodecs import Blosc
     from zarr.codecs import BloscCodec  # noqa: F401  (importing it keeps Blosc from starting threads of its own)
 
@@ -42,7 +43,7 @@ def array_files(
             chunk = np.pad(chunk, padding, constant_values=empty)
         packed = bytes(packer.encode(np.ascontiguousarray(chunk)))
         chunks[key] = packed + _checksum(packed)
-    return _metadata(values, chunk_shape, dims, attributes), chunks
+    return _metadata(values.dtype, values.shape, chunk_shape, tuple(dims), tuple(attributes.items())), chunks
 
 
 def array_from(metadata: Mapping[str, Any], read: Callable[[str], bytes]) -> NDArray[Any]:
@@ -73,44 +74,44 @@ def array_from(metadata: Mapping[str, Any], read: Callable[[str], bytes]) -> NDA
     return values
 
 
-def group_metadata(attributes: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Metadata of a group, which repeat those of its arrays: one file to open instead of thirty.
+def group_metadata(attributes: Mapping[str, Any], arrays: Mapping[str, str]) -> str:
+    """Metadata (JSON) of a group, which repeat those of its arrays: one file to open instead of thirty.
 
     Readers that do not know the repetition must ignore it, and do.
     """
-    consolidated = {"kind": "inline", "must_understand": False, "metadata": dict(sorted(arrays.items()))}
-    return {
-        "attributes": dict(attributes),
-        "zarr_format": 3,
-        "node_type": "group",
-        "consolidated_metadata": consolidated,
-    }
+    repeated = ", ".join(f"{json.dumps(name)}: {arrays[name]}" for name in sorted(arrays))
+    return (
+        f'{{"attributes": {json.dumps(attributes)}, "zarr_format": 3, "node_type": "group", '
+        f'"consolidated_metadata": {{"kind": "inline", "must_understand": false, "metadata": {{{repeated}}}}}}}'
+    )
 
 
-def to_file(metadata: Mapping[str, Any]) -> bytes:
-    """The content of a ``zarr.json``."""
-    return json.dumps(metadata).encode()
-
-
+@lru_cache(maxsize=256)  # the pairs of a cohort have few shapes
 def _metadata(
-    values: NDArray[Any], chunk_shape: tuple[int, ...], dims: Sequence[str], attributes: Mapping[str, str]
-) -> dict[str, Any]:
-    kind, size = values.dtype.kind, values.dtype.itemsize
-    in_bytes = {"name": "bytes"} | ({"configuration": {"endian": "little"}} if size > 1 else {})
-    return {
-        "shape": list(values.shape),
-        "data_type": values.dtype.name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
-        # Dots instead of folders: fewer of them.
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-        "fill_value": "NaN" if kind == "f" else False if kind == "b" else 0,
-        "codecs": [in_bytes, {"name": "blosc", "configuration": {"typesize": size, **_BLOSC}}, {"name": "crc32c"}],
-        "attributes": dict(attributes),
-        "dimension_names": list(dims),
-        "zarr_format": 3,
-        "node_type": "array",
-        "storage_transformers": [],
-    }
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    chunk_shape: tuple[int, ...],
+    dims: tuple[str, ...],
+    attributes: tuple[tuple[str, str], ...],
+) -> str:
+    in_bytes = {"name": "bytes"} | ({"configuration": {"endian": "little"}} if dtype.itemsize > 1 else {})
+    packed = {"name": "blosc", "configuration": {"typesize": dtype.itemsize, **_BLOSC}}
+    return json.dumps(
+        {
+            "shape": shape,
+            "data_type": dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
+            # Dots instead of folders: fewer of them.
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": "NaN" if dtype.kind == "f" else False if dtype.kind == "b" else 0,
+            "codecs": [in_bytes, packed, {"name": "crc32c"}],
+            "attributes": dict(attributes),
+            "dimension_names": dims,
+            "zarr_format": 3,
+            "node_type": "array",
+            "storage_transformers": [],
+        }
+    )
 
 
 def _chunks(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[slice, ...]]]:

@@ -22,7 +22,25 @@ def features_of(result: TransportResult) -> dict[str, float]:
 
     Means, quantiles and root mean squares weigh each work pixel with the mass that left it, as the mean displacement does.
     """
-    return {**_totals(result), **_displacements(result), **_gradients(result), **_bands(result)}
+    box = _known_box(result.work.velocity_valid)
+    velocity_px, valid = result.work.velocity_px[box], result.work.velocity_valid[box]
+    weight = left_mass(result)[box]
+    size_um = result.transform.work_px_size_um
+    bands = band_energies(velocity_px, valid, result.blur_um / size_um)
+    return {
+        **_totals(result),
+        **_displacements(velocity_px * size_um, weight),
+        **_gradients(velocity_px, valid, weight),
+        **dict(zip(BAND_NAMES, bands, strict=True)),
+    }
+
+
+def _known_box(valid: Bool) -> tuple[slice, slice]:
+    """The smallest box around what is known; empty where nothing is."""
+    rows, columns = (np.flatnonzero(valid.any(axis=axis)) for axis in (1, 0))
+    if rows.size == 0:
+        return np.s_[:0, :0]
+    return np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
 # --- mass ------------------------------------------------------------------------------------
@@ -55,12 +73,9 @@ def left_mass(result: TransportResult) -> Float:
     return np.where(work.velocity_valid, np.maximum(work.mass_source - work.mass_destroyed, 0.0), 0.0)
 
 
-def _displacements(result: TransportResult) -> dict[str, float]:
-    weight = left_mass(result)
+def _displacements(velocity_um: Float, weight: Float) -> dict[str, float]:
     on = weight > 0
-    size_um = result.transform.work_px_size_um
-    velocity_um = result.work.velocity_px[on] * size_um
-    weight = weight[on]
+    velocity_um, weight = velocity_um[on], weight[on]
     speed_um = np.hypot(*velocity_um.T)
     if speed_um.size == 0:
         drift_um = (math.nan, math.nan)
@@ -81,7 +96,7 @@ def weighted_quantile(values: Float, weights: Float, share: float) -> float:
     """The smallest of the values (n,) such that at least `share` of the weight is at or below it; NaN without any."""
     if values.size == 0:
         return math.nan
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     below = np.cumsum(weights[order])
     # The last sum may lie a rounding error below the wanted share of itself.
     return float(values[order][np.searchsorted(below, share * below[-1] * (1 - 1e-12))])
@@ -90,10 +105,9 @@ def weighted_quantile(values: Float, weights: Float, share: float) -> float:
 # --- derivatives -----------------------------------------------------------------------------
 
 
-def _gradients(result: TransportResult) -> dict[str, float]:
+def _gradients(velocity_px: Float, valid: Bool, weight: Float) -> dict[str, float]:
     # Work px per frame, over work px: 1/frame, whatever the pixel size.
-    dy, dx = np.moveaxis(result.work.velocity_px, -1, 0)
-    valid, weight = result.work.velocity_valid, left_mass(result)
+    dy, dx = np.ascontiguousarray(np.moveaxis(velocity_px, -1, 0))
     found = {
         "velocity_divergence": known_difference(dy, valid, 0) + known_difference(dx, valid, 1),
         "velocity_curl": known_difference(dy, valid, 1) - known_difference(dx, valid, 0),
@@ -115,7 +129,7 @@ def known_difference(field: Float, valid: Bool, axis: int) -> Float:
     field, valid = np.moveaxis(field, axis, 0), np.moveaxis(valid, axis, 0)
     total, steps = np.zeros(field.shape), np.zeros(field.shape)
     both = valid[1:] & valid[:-1]
-    step = np.where(both, np.where(valid, field, 0.0)[1:] - np.where(valid, field, 0.0)[:-1], 0.0)
+    step = np.where(both, field[1:] - field[:-1], 0.0)
     for slot in (slice(None, -1), slice(1, None)):  # the step after each pixel, and the step before it
         total[slot] += step
         steps[slot] += both
@@ -124,13 +138,6 @@ def known_difference(field: Float, valid: Bool, axis: int) -> Float:
 
 
 # --- wavelengths -----------------------------------------------------------------------------
-
-
-def _bands(result: TransportResult) -> dict[str, float]:
-    blur_px = result.blur_um / result.transform.work_px_size_um
-    return dict(
-        zip(BAND_NAMES, band_energies(result.work.velocity_px, result.work.velocity_valid, blur_px), strict=True)
-    )
 
 
 def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float]:
@@ -153,8 +160,7 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
 
     if not valid.any():
         return [math.nan] * len(BAND_NAMES)
-    rows, columns = (np.flatnonzero(valid.any(axis=axis)) for axis in (1, 0))
-    box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    box = _known_box(valid)
     field = np.where(valid[box][..., None], velocity_px[box], 0.0)
     energy = (dctn(field, norm="ortho", axes=(0, 1)) ** 2).sum(axis=-1)
     total = float(energy.sum())

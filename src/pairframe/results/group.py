@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pairframe.errors import BrokenStoreError, PairframeError, StoreVersionError
 from pairframe.frame import GridTransform
-from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata, to_file
+from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import SCHEMA_VERSION
 from pairframe.results.variables import CANON, COORDINATES, WORK, Variable, result_from
@@ -25,9 +25,9 @@ def group_files(variables: list[Variable], attributes: dict[str, Any]) -> dict[s
     files, arrays = {}, {}
     for variable in variables:
         arrays[variable.name], chunks = array_files(variable.values, variable.dims, variable.attributes)
-        files[f"{variable.name}/{METADATA}"] = to_file(arrays[variable.name])
+        files[f"{variable.name}/{METADATA}"] = arrays[variable.name].encode()
         files |= {f"{variable.name}/{name}": content for name, content in chunks.items()}
-    return {METADATA: to_file(group_metadata(attributes, arrays)), **files}
+    return {METADATA: group_metadata(attributes, arrays).encode(), **files}
 
 
 def read_group(folder: Path, pair_id: str) -> TransportResult:
