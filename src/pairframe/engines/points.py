@@ -100,8 +100,8 @@ class Ended:
 
     @property
     def error(self) -> float:
-        """The larger of relative gap and marginal error."""
-        return max(self.certificate.relative_gap, self.certificate.marginal_error)
+        """What `tol` bounds."""
+        return self.certificate.error
 
     @property
     def is_sound(self) -> bool:
@@ -324,5 +324,4 @@ def solution_of(
 def _nothing_known(problem: TransportProblem) -> Ended:
     """What is left when numbers left float64: zeros, and bounds that promise nothing."""
     n, m = int(problem.support_a.sum()), int(problem.support_b.sum())
-    nothing = Certificate(math.inf, -math.inf, math.inf, math.inf, math.inf)
-    return Ended(np.zeros(n), np.zeros(m), 0.0, np.zeros(n), np.zeros(m), nothing)
+    return Ended(np.zeros(n), np.zeros(m), 0.0, np.zeros(n), np.zeros(m), Certificate.of_nothing())

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from ot.unbalanced import sinkhorn_unbalanced
 
+from pairframe.engines.anderson import Anderson
 from pairframe.engines.base import Engine, Progress, Solution, SolveOptions, Start, TraceRecord, start_on_supports
-from pairframe.engines.grid.anderson import Anderson
 from pairframe.engines.points import Ended, Points, refuse_past_memory, solution_of
 from pairframe.problem import Penalty, TransportProblem
 from pairframe.problem.scales import pot_parameters

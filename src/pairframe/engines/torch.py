@@ -143,7 +143,7 @@ class _Finished:
 
     @property
     def error(self) -> float:
-        return max(self.certificate.relative_gap, self.certificate.marginal_error)
+        return self.certificate.error
 
 
 class _Solve:

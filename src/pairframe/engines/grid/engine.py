@@ -101,7 +101,7 @@ class _Run:
         budget = max(1, self._options.max_iterations - level.n_sums)
         self._point = run(level, start, Watch(level, self._is_done, budget, self._note))
         if not self._is_sound():
-            self._certificate = Certificate(math.inf, -math.inf, math.inf, math.inf, math.inf)
+            self._certificate = Certificate.of_nothing()
         elif self._certificate is None or not self._certificate.meets(self._options.tol):
             self._certificate = self._certify(self._point)
         return self

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.engines.grid.anderson import Anderson
+from pairframe.engines.anderson import Anderson
 from pairframe.engines.grid.level import Level, Point
 from pairframe.engines.grid.smooth import SmoothCorrection
 from pairframe.engines.grid.watch import Watch
