@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --require-virtualenv --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint bench clean setup setup-all setup-bench
+.PHONY: demo test test-slow lint docs bench clean setup setup-all setup-bench
 .DEFAULT_GOAL := demo
 
 demo: setup                 ## install the core and run the main job on embedded defaults
@@ -21,11 +21,14 @@ lint: setup-all
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup-bench          ## every benchmark; each prints a table and writes benchmarks/out/*.json
-	for script in $(filter-out benchmarks/harness.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
+docs: setup-all             ## the site, into docs/_build; warnings are errors, nothing is fetched
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build
+
+bench: setup-bench          ## against the peers, 35 minutes at most: docs/benchmarks.md, its JSON, docs/scaling.md and figures
+	$(BIN)/pairframe bench --out docs --scripts benchmarks
 
 clean:
-	rm -rf $(VENV) dist build pairframe-demo benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build docs/_build docs/generated pairframe-demo benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 setup: $(VENV)/.core

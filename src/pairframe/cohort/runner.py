@@ -97,6 +97,8 @@ def run_cohort(
     progress : callable (CohortProgress), optional
         Told about twice a second.
 
+    Notes
+    -----
     A pair that cannot be compared is a row with ``status="failed"``. Ctrl-C finishes the running pairs, writes down what
     was done and raises `KeyboardInterrupt`; a second one ends at once.
     """

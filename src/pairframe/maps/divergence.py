@@ -16,7 +16,7 @@ class Divergence:
     U is the optimal value, and u_a the reference factor of a against itself: ``heat`` sqrt(a/z), ``product``
     a/sqrt(M_a), ``counting`` 1. The reference of the pair is u_a (x) u_b in all three cases, so the last term only
     takes the constants eps sum u sum v out of the three values. Then, with alpha = u_a exp(f_a/eps) from the
-    self-problem and beta likewise, S >= (eps/2) |alpha - beta|^2 in the norm of the kernel exp(-C/eps), which is
+    self-problem and beta likewise, ``S >= (eps/2) |alpha - beta|^2`` in the norm of the kernel exp(-C/eps), which is
     positive: S >= 0 for every penalty, different ones on the two sides included.
 
     S is symmetric. It is 0 for equal measures when the penalties are equal too. It is homogeneous for ``heat`` and

@@ -31,6 +31,8 @@ class PlanOperator:
     potential_a, potential_b : (H, W)
         In cost units, read on the supports only. -inf carries nothing, and so does what is not a number there.
 
+    Notes
+    -----
     Arrays are (H, W) on the work grid; rows of the plan are the source's pixels, columns the target's.
     """
 

@@ -35,6 +35,8 @@ class Penalty:
     strength : float
         ``lam`` in units of the cost; ``inf`` for ``balanced``, and only there.
 
+    Notes
+    -----
     All arrays of its methods have one shape, over the support of the mass: potential `f`, balanced update `s`
     (both in cost units), mass `mass` > 0 and marginal `p` >= 0.
     """

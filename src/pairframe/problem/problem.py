@@ -27,7 +27,7 @@ _TOTALS_AGREE = 1e-9
 class TransportProblem:
     """Minimise over P >= 0:  <C, P> + eps KL(P || u (x) v) + D_a(P1 || a) + D_b(P'1 || b).
 
-    Everything is in work pixels: C_ij = |x_i - x_j|^2 (or |x_i - x_j|) between pixel indices (y, x).
+    Everything is in work pixels: ``C_ij = |x_i - x_j|^2`` (or ``|x_i - x_j|``) between pixel indices (y, x).
 
     Parameters
     ----------

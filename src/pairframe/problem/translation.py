@@ -21,6 +21,8 @@ def optimal_translation(problem: TransportProblem, f: Float, g: Float) -> float:
     f, g : (H, W)
         Potentials, read on the supports only. ``tv`` sides are taken as clipped to their bounds.
 
+    Notes
+    -----
     The plan does not change with t, so this costs no kernel application. Closed forms for kl and balanced;
     where ``tv`` or ``partial`` take part the slope is a decreasing step function, and its sign change is bisected.
     """

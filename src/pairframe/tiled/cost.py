@@ -83,10 +83,10 @@ class DenseCost:
 
 @dataclass(frozen=True, eq=False)
 class PointCost:
-    """C_ij = |x_i - y_j|^2, computed where it is needed.
+    """``C_ij = |x_i - y_j|^2``, computed where it is needed.
 
     Up to three dimensions the differences are squared as they are: near pairs keep all their digits. Above, it is
-    |x|^2 + |y|^2 - 2 xy about the common centre, in float64 whatever the dtype of the points, and never below 0.
+    ``|x|^2 + |y|^2 - 2 xy`` about the common centre, in float64 whatever the dtype of the points, and never below 0.
 
     Parameters
     ----------

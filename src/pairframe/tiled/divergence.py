@@ -33,8 +33,8 @@ def divergence(
 
     U is the optimal value of `sinkhorn`, and u_a (u_b) the side's own factor of the reference: ones for ``counting``,
     a/sqrt(M_a) for ``product``. The last term undoes what the mass of the reference adds to U, so that for any cost
-    whose exp(-C/eps) is positive definite (squared distances are) S >= (eps/2) |u_a e^(f_aa/eps) - u_b e^(f_bb/eps)|_K^2
-    >= 0: zero for equal measures with equal penalties, and only the error of the solves can bring it below.
+    whose exp(-C/eps) is positive definite (squared distances are)
+    ``S >= (eps/2) |u_a e^(f_aa/eps) - u_b e^(f_bb/eps)|_K^2 >= 0``: zero for equal measures with equal penalties, and only the error of the solves can bring it below.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ def divergence(
     a, b, epsilon, tau_a, tau_b, mask_a, mask_b, backend, max_iters, threshold, reference
         As in `sinkhorn`. The self-problem of a has tau_a on both sides, that of b has tau_b.
 
+    Notes
+    -----
     Where an input requires a gradient, S has it, by the envelope theorem. Warns with `NotConvergedWarning` when a solve
     stopped early.
     """

@@ -57,7 +57,7 @@ def log_sum_and_means(
     offset_yx: tuple[int, int] = (0, 0),
     fast_exp: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The log-sums, and with the same weights the averages of `channels` (B, c, H, W) as (B, c, *out_hw).
+    """The log-sums, and with the same weights the averages of `channels` (B, c, H, W) as ``(B, c, *out_hw)``.
 
     Where nothing is seen the averages are 0. The other arguments are those of `log_sum`.
     """

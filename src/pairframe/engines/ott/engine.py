@@ -30,6 +30,8 @@ class OttEngine(Engine):
         How OTT sums over pixels; the one with the least work that fits into memory when not given. All give the
         same answer; see `pairframe.engines.ott.layout`.
 
+    Notes
+    -----
     Programs are compiled once per bucket of shapes and dtype, and kept on disk; see
     `pairframe.engines.ott.devices.keep_compiled_programs`.
     """

@@ -1,0 +1,113 @@
+"""The site builds without a warning, needs no network, knows every public name, and its pictures are those of its scripts."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parents[2]
+FIGURES = sorted(path for path in (ROOT / "docs/figures").glob("*.py") if path.name != "painting.py")
+DOCUMENTED = (
+    "masks",
+    "frame",
+    "problem",
+    "engines",
+    "maps",
+    "results",
+    "cohort",
+    "cohort.analysis",
+    "tiled",
+    "testing",
+)
+LOADED = re.compile(r"""<(?:script|img|iframe|video|source|link)\b[^>]*?\b(?:src|href)\s*=\s*["']([^"']+)""")
+CSS_LOADED = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
+TWO_MINUTES_AND_MORE = 600
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built in a copy, as the build writes beside its sources."""
+    copy = tmp_path_factory.mktemp("project")
+    unwanted = shutil.ignore_patterns("_build", "generated", "__pycache__")
+    for folder in ("docs", "examples"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=unwanted)
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / page, copy)
+    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "docs", "docs/_build"]
+    environment = os.environ | {"PYTHONWARNINGS": "default"}
+    done = subprocess.run(
+        words, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=TWO_MINUTES_AND_MORE
+    )
+    assert done.returncode == 0, done.stderr
+    return copy / "docs/_build"
+
+
+@pytest.mark.slow
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        loaded = LOADED.findall(page.read_text())
+        assert [address for address in loaded if "//" in address and not address.startswith("data:")] == [], page.name
+    for sheet in site.rglob("*.css"):
+        loaded = [address for pair in CSS_LOADED.findall(sheet.read_text()) for address in pair if address]
+        assert [address for address in loaded if "//" in address and not address.startswith("data:")] == [], sheet.name
+
+
+@pytest.mark.slow
+def test_every_link_and_picture_of_the_site_is_there(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        for address in re.findall(r"""\b(?:src|href)\s*=\s*["']([^"'#?]+)""", page.read_text()):
+            if not re.match(r"[a-z]+:", address):
+                assert (page.parent / address).exists(), f"{page.name} leads to {address}"
+
+
+@pytest.mark.slow
+def test_every_public_name_has_its_entry(site: Path) -> None:
+    from sphinx.util.inventory import InventoryFile
+
+    inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
+    entries = {name for kind in inventory.data.values() for name in kind}
+    public = set(import_module("pairframe").__all__) - {"__version__"}
+    missing = {f"pairframe.{name}" for name in public} - entries
+    for folder in DOCUMENTED:
+        module = import_module(f"pairframe.{folder}")
+        things = {name: getattr(module, name) for name in set(module.__all__) - public}
+        # Constants and names of types have no docstring of their own.
+        names = {name for name, thing in things.items() if inspect.isroutine(thing) or inspect.isclass(thing)}
+        missing |= {f"{module.__name__}.{name}" for name in names} - entries
+    assert missing == set()
+
+
+@pytest.mark.slow
+def test_the_gallery_shows_every_script_with_a_picture(site: Path) -> None:
+    for script in (ROOT / "examples").glob("plot_*.py"):
+        page = (site / "generated/gallery" / f"{script.stem}.html").read_text()
+        assert f"sphx_glr_{script.stem}_001" in page
+    assert not list((ROOT / "examples").glob("*.png"))
+
+
+@pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
+def test_a_picture_of_the_concepts_is_what_its_script_draws(script: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-W", "error", script], cwd=tmp_path, check=True, capture_output=True)
+    (drawn,) = tmp_path.glob("*.png")
+    pictures = [
+        np.asarray(Image.open(path).convert("RGB"), dtype=float) for path in (drawn, ROOT / "docs/images" / drawn.name)
+    ]
+    assert pictures[0].shape == pictures[1].shape
+    assert np.abs(pictures[0] - pictures[1]).mean() < 1.0
+
+
+def test_the_concepts_show_every_picture_that_is_drawn_for_them() -> None:
+    shown = set(re.findall(r"images/(concept_\w+)\.png", (ROOT / "docs/concepts.md").read_text()))
+    assert shown == {f"concept_{script.stem}" for script in FIGURES}
