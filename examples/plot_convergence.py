@@ -1,14 +1,17 @@
-"""How an answer is certified
-=============================
+"""
+How an answer is certified
+==========================
 
-Gap and marginal error over work: the gap bounds how far the value is from the best one, whatever happens before. At the
-same tolerance, a shorter blur is the harder problem. Writes convergence.png.
+Gap and marginal error over work: the gap bounds how far the value is from the best one, whatever happens before. An answer
+that does not reach its tolerance says so everywhere it is shown.
 """
 
 import pairframe as pf
 from pairframe.report.figures import convergence_plot, new_figure
 from pairframe.testing import growing_embryo
 
+# %%
+# At the same tolerance, a shorter blur is the harder problem.
 early, late = growing_embryo(6)[1:4:2]
 figure = new_figure(13.0, 4.2)
 for blur_um, ax in zip((40.0, 20.0, 10.0), figure.subplots(1, 3, sharey=True), strict=True):
@@ -19,3 +22,8 @@ for blur_um, ax in zip((40.0, 20.0, 10.0), figure.subplots(1, 3, sharey=True), s
         f"blur {blur_um:g} um: {result.status}, relative gap {result.relative_gap:.1e}, {result.iterations} iterations"
     )
 figure.savefig("convergence.png", dpi=90)
+
+# %%
+# Stopped too early, a result has a status with advice, and the gap still tells how far off it can be.
+stopped = pf.compare(early, late, pf.TransportConfig(px_size_um=10.0, max_iterations=3))
+print(f"{stopped.status}: relative gap {stopped.relative_gap:.1e}; {stopped.status.advice}")

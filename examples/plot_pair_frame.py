@@ -3,17 +3,13 @@ A tiny and a huge embryo on one stage
 =====================================
 
 Two masks whose areas differ fiftyfold are put into one pair frame, pooled to the work grid and lifted back. No pixel
-of mass is lost on the way. Run it anywhere; it writes ``pair_frame.png`` beside you.
+of mass is lost on the way.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 import pairframe as pf
-from pairframe.report.figures import frame_overview
+from pairframe.report.figures import frame_overview, new_figure
 from pairframe.testing import tiny_and_huge_embryo
 
 # %%
@@ -42,8 +38,6 @@ for name, mask in (("tiny", tiny), ("huge", huge)):
 
 # %%
 # The frame as a picture: both masks, the crop, the work grid and the bucket.
-figure = Figure(figsize=(11, 4.6), layout="constrained")
-FigureCanvasAgg(figure)
+figure = new_figure(11.0, 4.6)
 frame_overview(frame, tiny, huge, figure.add_subplot())
 figure.savefig("pair_frame.png", dpi=120)
-print("picture: pair_frame.png")

@@ -25,7 +25,7 @@ from pairframe.errors import (
 )
 from pairframe.frame import GridTransform, golden
 from pairframe.frame.crop import check_pair, shares_outside
-from pairframe.frame.pixel_size import shared_pixel_size
+from pairframe.frame.pixel_size import UNKNOWN_UM, shared_pixel_size
 from pairframe.maps import (
     PlanOperator,
     SolvedPair,
@@ -36,9 +36,10 @@ from pairframe.maps import (
     spread_part,
 )
 from pairframe.masks import Mask, mass_density, read_mask
-from pairframe.problem import TransportConfig, state_problem
+from pairframe.problem import TransportConfig, TransportProblem, state_problem
+from pairframe.problem.config import NO_PX_SIZE
 from pairframe.results import TransportResult
-from pairframe.results.build import Context, build_empty_result, build_result, plan_terms
+from pairframe.results.build import Context, build_empty_result, build_result, plan_terms, resolution_notices
 from pairframe.results.carry import carried_potentials
 from pairframe.results.side_by_side import in_order
 
@@ -64,7 +65,7 @@ def compare(
     mask_a, mask_b : Mask, (H, W) array or path
         Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``.
     config : TransportConfig, optional
-        Its `px_size_um` wins over what the masks say; the default 1.0 means "not given".
+        Its `px_size_um` wins over what the masks say. When nobody says it, lengths are in pixels.
     init : TransportResult, optional
         A similar comparison on the same canvas to start from; crops and downsample factors may differ.
     transform : GridTransform, optional
@@ -120,12 +121,22 @@ class _ReadPair:
 
 def _read(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None) -> _ReadPair:
     masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
-    px_size_um, notices = shared_pixel_size(
-        masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, None if transform is None else transform.px_size_um
-    )
-    masks = [replace(mask, px_size_um=px_size_um) for mask in masks]
+    px_size_um, notices = _pixel_size(masks, config, transform)
+    masks = [replace(mask, px_size_um=float(px_size_um)) for mask in masks]
     density_a, density_b = (mass_density(mask, config.mass_mode) for mask in masks)
     return _ReadPair(density_a, density_b, replace(config, px_size_um=px_size_um), notices)
+
+
+def _pixel_size(
+    masks: list[Mask], config: TransportConfig, transform: GridTransform | None
+) -> tuple[float, tuple[str, ...]]:
+    """The side of a pixel in um, `NO_PX_SIZE` when nobody says it, and what to tell about it."""
+    from_masks = [mask.px_size_um for mask in masks]
+    transform_um = None if transform is None else transform.px_size_um
+    config_um = None if config.lengths_in_px else config.px_size_um
+    px_size_um, notices = shared_pixel_size(from_masks[0], from_masks[1], config_um, transform_um)
+    nobody_says = config.lengths_in_px and not any(from_masks) and px_size_um == UNKNOWN_UM
+    return (NO_PX_SIZE if nobody_says else px_size_um), notices
 
 
 def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
@@ -169,7 +180,7 @@ def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
     if any(transform.clipped_share_ab):
         lost = " and ".join(f"{share:.3g}" for share in transform.clipped_share_ab)
         notices = (*notices, f"the frame cuts away shares of the masses: {lost}")
-    return Context(
+    context = Context(
         config=config,
         transform=transform,
         mass_work_a=mass_work[0],
@@ -178,6 +189,7 @@ def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
         on_source=pair.density_a > 0,
         notices=notices,
     )
+    return context.with_notices(*resolution_notices(context, boxes))
 
 
 # --- STATE and SOLVE -------------------------------------------------------------------------
@@ -203,7 +215,22 @@ def _state_and_solve(context: Context, start: Start | None, progress: Progress |
         masses = (samples[0].mass, samples[1].mass)
     problem, mass_scale = state_problem(*masses, config, context.transform)
     options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
+    _check_device(problem, config.backend, options)
     return _Solved(solve_pair(problem, masses, config.backend, options, start, progress), masses, mass_scale, samples)
+
+
+def _check_device(problem: TransportProblem, backend: str, options: SolveOptions) -> None:
+    """A device that is not there is told as such: neither the engine nor the problem is at fault."""
+    if options.device is None:
+        return
+    engine = get_engine(backend)
+    reason = engine.supports(problem, options)
+    if reason is not None and engine.supports(problem, replace(options, device=None)) is None:
+        raise UnsupportedProblemError(
+            f"a device that the engine {backend!r} can use here",
+            reason,
+            f"leave out device={options.device!r}, or choose one that `pairframe doctor` lists for this engine",
+        )
 
 
 def _samples(context: Context) -> tuple[Sample, Sample] | None:
@@ -287,6 +314,8 @@ def compare_many(
     on_result : callable (index, result), optional
         Called in order, as soon as a result and all before it are there.
 
+    Notes
+    -----
     The first pair that fails raises its error, with the pair's number in a note; what comes after it is given up.
     """
     results = []

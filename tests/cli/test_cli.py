@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pairframe
 
 
@@ -19,8 +21,30 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
     assert run("--version", cwd=tmp_path).stdout.strip() == f"pairframe {pairframe.__version__}"
 
 
-def test_wrong_usage_is_exit_code_2(tmp_path: Path) -> None:
-    assert run("demo", "--no-such-option", cwd=tmp_path).returncode == 2
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["demo", "--no-such-option"], "no such option: --no-such-option. To fix: see pairframe demo --help"),
+        (["--no-such-option"], "no such option: --no-such-option. To fix: see pairframe --help"),
+        (["demos"], "no such command 'demos'. Did you mean 'demo'? To fix: see pairframe --help"),
+        (["compare", "a.tif"], "missing argument 'TGT'. To fix: see pairframe compare --help"),
+        (["demo", "--out", ""], "invalid value for '--out': it is empty"),
+        (["compare", "a", "b", "--out", " "], "invalid value for '--out': it is empty"),
+        (["report", ""], "invalid value for 'DIR': it is empty"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_one_line(words: list[str], message: str, tmp_path: Path) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"pairframe: {message}")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_words_show_the_help(tmp_path: Path) -> None:
+    done = run(cwd=tmp_path)
+    assert "Usage: pairframe" in done.stdout + done.stderr
+    assert "compare" in done.stdout + done.stderr
 
 
 def test_python_m_pairframe_is_the_command(tmp_path: Path) -> None:

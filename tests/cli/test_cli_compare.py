@@ -98,9 +98,21 @@ def test_without_a_pixel_size_one_line_says_so_and_nothing_claims_micrometres(tm
     assert "no pixel size was found" in done.stderr
     assert "µm" not in done.stdout
     assert "px/min" in done.stdout
+    found = json.loads((out / "summary.json").read_text())
+    assert found["px_size_known"] is False
+    assert found["units"]["mean_speed_um_per_min"] == "px/min"
+    assert not [unit for unit in found["units"].values() if "um" in unit]
     given = run(*write_pair(tmp_path, None), "--out", out, "--no-report", "--overwrite", "--px-size-um", "0.5")
     assert "no pixel size" not in given.stderr
     assert "µm/frame" in given.stdout
+
+
+def test_a_pixel_of_one_micrometre_that_was_given_is_in_micrometres(tmp_path: Path, out: Path) -> None:
+    done = run(*write_pair(tmp_path, None), "--out", out, "--no-report", "--px-size-um", "1")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "µm/frame" in done.stdout
+    found = json.loads((out / "summary.json").read_text())
+    assert (found["px_size_known"], found["units"]["blur_um"]) == (True, "um")
 
 
 def test_quiet_says_nothing(pair: tuple[str, str], out: Path) -> None:
@@ -113,8 +125,42 @@ def test_quiet_says_nothing(pair: tuple[str, str], out: Path) -> None:
 def test_an_answer_that_is_not_certified_is_exit_code_1_and_says_so(pair: tuple[str, str], out: Path, how: str) -> None:
     done = run(*pair, "--out", out, "--no-report", "--max-iterations", "1", "--tol", "1e-12", how)
     assert done.exit_code == 1
-    assert "raise max_iterations" in done.stdout + done.stderr
+    assert "raise --max-iterations" in done.stdout + done.stderr
     assert pf.load(out).status == "max_iterations"
+
+
+@pytest.mark.parametrize("how", ["--quiet", "--json"])
+def test_an_empty_mask_is_no_error_but_is_always_said(tmp_path: Path, out: Path, how: str) -> None:
+    np.save(tmp_path / "empty.npy", np.zeros(SHAPE_HW, bool))
+    np.save(tmp_path / "full.npy", disc(SHAPE_HW, (20, 20), 5))
+    done = run(tmp_path / "full.npy", tmp_path / "empty.npy", "--out", out, "--no-report", how)
+    assert done.exit_code == 0
+    assert "empty_target: the target has no mass" in done.stderr
+    assert (done.stdout == "") == (how == "--quiet")
+
+
+def test_without_an_answer_there_are_no_numbers(pair: tuple[str, str], out: Path) -> None:
+    words = (*pair, "--out", out, "--no-report", "--epsilon", "1e-300")
+    done = run(*words)
+    assert done.exit_code == 1
+    lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
+    for name in ("moved", "destroyed", "created", "objective"):
+        assert lines[name] == ["none"]
+    assert lines["certificate"][0] == "none"
+    assert "nothing is known about what moved" in " ".join(lines["certificate"])
+    assert "∞" not in done.stdout
+    found = json.loads((out / "summary.json").read_text())
+    assert found["status"] == "impossible"
+    for name in ("total_mass_moved", "percent_destroyed", "percent_created", "gap", "mean_displacement_um"):
+        assert found[name] is None
+    assert found["M_source"] == pf.load(out).M_source
+
+
+def test_a_work_grid_too_coarse_is_said(pair: tuple[str, str], out: Path) -> None:
+    done = run(*pair, "--out", out, "--no-report", "--downsample-factor", "500")
+    assert done.exit_code == 0
+    assert "notice: with --downsample-factor 500 the source is only 1 x 1 work pixels large" in done.stdout
+    assert "use a --downsample-factor of 2 or less" in done.stdout
 
 
 def test_labels_and_pages_are_read(tmp_path: Path, out: Path) -> None:
@@ -138,6 +184,10 @@ def test_a_folder_that_holds_something_needs_overwrite_and_keeps_it(pair: tuple[
     refused = run(*pair, "--out", out)
     assert refused.exit_code == 2
     assert "which holds 'notes.txt'. To fix: choose another folder with --out, or add --overwrite" in refused.stderr
+    assert (
+        "it replaces the pair of the same name, and the report and the summary.* and movie.gif there" in refused.stderr
+    )
+    assert "all else stays" not in refused.stderr
     assert content(out) == {"notes.txt": b"mine"}
     assert run(*pair, "--out", out, "--no-report", "--overwrite").exit_code == 0
     assert (out / "notes.txt").read_text() == "mine"
@@ -210,7 +260,15 @@ def test_a_commit_that_fails_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--tol", "2"], "tol below 1"),
+        (["--tol", "2"], "expected --tol below 1"),
+        (["--downsample-factor", "0"], "expected --downsample-factor to be an integer >= 1, got 0"),
+        (["--blur-um", "-1"], "positive, finite --blur-um"),
+        (["--max-support-points", "9"], "or raise --downsample-factor"),
+        (
+            ["--device", "cuda:77", "--backend", "oracle"],
+            "To fix: leave out --device cuda:77, or choose one that `pairframe doctor` lists",
+        ),
+        (["--pair-id", "a\udcff"], "expected a --pair-id that can be written as UTF-8, got 'a\\udcff'"),
         (["--pad", "much"], "--pad"),
         (["--frame-interval", "0"], "positive, finite --frame-interval"),
         (["--frame-interval", "nan"], "positive, finite --frame-interval"),
@@ -226,6 +284,7 @@ def test_bad_options_are_exit_code_2_and_nothing_is_written(
     done = run(*pair, "--out", out, *words)
     assert done.exit_code == 2
     assert message in done.stderr
+    assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.output
     assert not out.exists()
 

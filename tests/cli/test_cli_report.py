@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from functools import partial
 from pathlib import Path
 
+import pytest
 from helpers.cli_masks import content, write_pair
+from helpers.results_equal import unsolved_result
 from typer.testing import CliRunner
 
 import pairframe as pf
+from pairframe.cli import report
 from pairframe.cli.app import app
+from pairframe.report.html import write_report
+from pairframe.results import ResultStore
 
 
 def test_the_pages_of_a_store_are_written_and_the_store_is_not(tmp_path: Path) -> None:
@@ -23,11 +30,50 @@ def test_the_pages_of_a_store_are_written_and_the_store_is_not(tmp_path: Path) -
     assert before.items() <= content(out).items()
 
 
-def test_a_folder_without_results_is_exit_code_2_and_not_touched(tmp_path: Path) -> None:
+def test_a_place_without_results_is_exit_code_2_says_what_it_is_and_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    for place in (tmp_path, tmp_path / "nowhere"):
-        done = CliRunner().invoke(app, ["report", str(place)])
-        assert done.exit_code == 2
-        assert "expected a folder with results" in done.stderr
+    places = {
+        tmp_path: "which has none. To fix: check the path, or run pairframe compare",
+        tmp_path / "nowhere": "which does not exist. To fix: check the path",
+        tmp_path / "notes.txt": "which is a file. To fix: give the folder that was --out of a comparison",
+    }
+    for place, message in places.items():
+        for command in ("report", "analyze"):
+            done = CliRunner().invoke(app, [command, str(place)])
+            assert done.exit_code == 2
+            assert "expected a folder with results" in done.stderr
+            assert message in done.stderr
     assert content(tmp_path) == {"notes.txt": b"mine"}
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_of_a_store_leads_to_its_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    unsolved_result().save(out)
+    done = CliRunner().invoke(app, ["report", str(out / "results.parquet")])
+    assert done.exit_code == 2
+    assert f"give the folder that it lies in: {str(out)!r}" in done.stderr
+
+
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_damaged_and_missing_maps_are_exit_code_1_and_named(
+    tmp_path: Path, is_drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "write_report", partial(write_report, max_figures=0))
+    out = tmp_path / "out"
+    for name in ("good", "changed", "gone"):
+        unsolved_result().save(out, pair_id=name)
+    if is_drawn:
+        assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
+    groups = ResultStore(out).table().set_index("pair_id").maps_group
+    chunk = out / "maps.zarr" / groups["changed"] / "work_mass_created" / "c.0.0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"?")
+    shutil.rmtree(out / "maps.zarr" / groups["gone"])
+    for words in ((), ("--quiet",)):
+        done = CliRunner().invoke(app, ["report", str(out), *words])
+        assert done.exit_code == 1
+        assert "the maps of pair 'changed' are damaged or missing" in done.stderr
+        assert "the maps of pair 'gone' are damaged or missing" in done.stderr
+        assert "'good'" not in done.stderr
+        assert "To fix: run these comparisons again" in done.stderr
+    assert (out / "report.html").is_file()

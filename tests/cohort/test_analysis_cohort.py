@@ -221,6 +221,28 @@ def test_lost_maps_and_a_missing_store_are_errors(tmp_path: Path) -> None:
         analyze(store)
 
 
+def test_groups_do_not_differ_in_rounding_errors(store: ResultStore, tmp_path: Path) -> None:
+    tiny = edited(
+        store,
+        tmp_path / "tiny",
+        percent_destroyed=lambda number, row: 1e-13 * (1 + (row["group"] == "treated")),
+        fraction_destroyed=lambda number, row: 1e-15 * (1 + (row["group"] == "treated")),
+    )
+    (found,) = analyze(tiny, scalars=["percent_destroyed", "fraction_destroyed"], max_distance_masks=0).comparisons
+    for test in found.scalars:
+        assert (test.mean_group, test.mean_reference, test.p) == (0.0, 0.0, 1.0)
+
+
+def test_pictures_of_nothing_do_not_zoom_into_rounding_errors(analysis: CohortAnalysis) -> None:
+    from pairframe.cohort.analysis.figures import mean_field_figure
+
+    still = {
+        key: replace(cell, destroyed=np.full_like(cell.destroyed, 1e-15)) for key, cell in analysis.mean_fields.items()
+    }
+    figure = mean_field_figure(replace(analysis, mean_fields=still), "destroyed")
+    assert all(image.get_clim()[1] >= 0.01 for ax in figure.axes for image in ax.images)
+
+
 # --- on disk ---------------------------------------------------------------------------------
 
 

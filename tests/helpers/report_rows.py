@@ -50,6 +50,18 @@ def small_cohort(out: Path) -> ResultStore:
     return store
 
 
+def grouped_cohort(out: Path) -> ResultStore:
+    """Two groups with hostile names, three units of each with endless ones, one of which moves farther."""
+    store, rows = ResultStore(out), []
+    for group, shift_px in ((HOSTILE, 3.0), (BREAKOUT, 8.0)):
+        for unit in range(3):
+            labels = {"group": group, "series": f"{group} {unit} {LONG}", "frame": 0}
+            result = small_result(shift_px + 0.7 * unit)
+            rows.append(store.write_maps(result, f"{unit} {group} {LONG}", extra=labels))
+    store.commit(rows)
+    return store
+
+
 def synthetic_rows(n: int) -> Cohort:
     """`n` rows that vary one real result: three groups, series of ten, numbers that are missing or infinite."""
     base = {name: _plain(value) for name, value in result_row(small_result(), "pair", "pair-00000000").items()}
@@ -62,6 +74,7 @@ def synthetic_rows(n: int) -> Cohort:
         row |= {"group": f"group {k % 3}", "series": f"series {k // 10}", "frame": k % 10}
         rows.append(row)
     rows[0]["percent_created"] = None
+    rows[3]["percent_created"] = 99.9996
     rows[1]["reach_um"] = math.inf
     rows[2]["reach_um"] = -math.inf
     return cohort_of(rows, ("group", "series", "frame"))

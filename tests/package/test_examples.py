@@ -11,6 +11,7 @@ import pytest
 SCRIPTS = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_an_example_runs_and_writes_its_picture(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(

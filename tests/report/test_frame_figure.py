@@ -45,6 +45,17 @@ def test_the_source_is_where_the_array_says() -> None:
     np.testing.assert_array_equal(image[0, 59], 1.0)
 
 
+@pytest.mark.parametrize("buckets", [None, [(64, 160)]])
+def test_no_line_runs_through_the_words_of_the_scale_bar(buckets: list[tuple[int, int]] | None) -> None:
+    tiny, huge = tiny_and_huge_embryo()
+    policy = "union" if buckets is None else "bucketed"
+    ax, _ = draw(GridTransform.from_pair(tiny, huge, s=4, crop_policy=policy, bucket_shapes=buckets), tiny, huge)
+    (words,) = ax.texts
+    box = words.get_window_extent().transformed(ax.transData.inverted())
+    lowest = max(max(line.get_ydata()) for line in ax.lines if not line.get_label().startswith("_"))
+    assert min(box.y0, box.y1) > lowest
+
+
 @pytest.mark.parametrize(("px_size_um", "width", "bar_um"), [(8.0, 576, 500), (0.65, 100, 10), (0.2, 125, 5)])
 def test_the_scale_bar_is_round_and_as_long_as_it_says(px_size_um: float, width: int, bar_um: float) -> None:
     ax = figures.add_scale_bar(Figure().add_subplot(), px_size_um, (50, width))

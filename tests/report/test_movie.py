@@ -111,6 +111,14 @@ def test_the_thumbnail_of_noise_is_still_small() -> None:
     assert len(thumbnail(pf.compare(*noise, pf.TransportConfig(max_iterations=20)))) < 30_000
 
 
+def test_one_pixel_of_a_huge_frame_is_seen_in_a_thumbnail() -> None:
+    masks = np.zeros((2, 700, 900), bool)
+    masks[0, 20, 30] = masks[1, 20, 30] = masks[1, 680, 880] = True
+    with Image.open(io.BytesIO(thumbnail(pf.compare(*masks), 128))) as small:
+        picture = np.array(small.convert("RGB"))
+    assert has_colour(picture, CREATED_COLOUR, at_least=1)
+
+
 @pytest.mark.parametrize("size", [0, 7, 5000, 1.5, True, None])
 def test_a_thumbnail_has_a_size_that_makes_sense(result: pf.TransportResult, size) -> None:
     with pytest.raises(InputError, match="size in pixels, from 8 to 4096"):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from helpers.report_rows import HOSTILE, LONG, small_result, synthetic_rows
+from helpers.report_rows import BREAKOUT, HOSTILE, LONG, grouped_cohort, small_result, synthetic_rows
 
+from pairframe.cohort.analysis import analyze
 from pairframe.report.html import write_report
 from pairframe.report.html.pictures import THUMBNAIL_BYTES
 from pairframe.report.html.report_page import report_page
@@ -219,6 +220,65 @@ def test_one_pair_has_no_filters_and_no_plots(watched: Watched, tmp_path: Path) 
     assert page.get_by_text("Open the page of this pair").is_visible()
 
 
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an analysis whose groups and units have strangers' names, beside the report."""
+    out = tmp_path_factory.mktemp("analysed")
+    store = grouped_cohort(out)
+    write_report(out, max_figures=0)
+    page = analyze(store, reference=HOSTILE, max_distance_masks=6).save(out)
+    write_report(out, max_figures=0)  # now with a link to it
+    return page
+
+
+def test_the_analysis_shows_its_tables_and_pictures_and_a_heading_sorts(watched: Watched, analysed: Path) -> None:
+    page = watched.open(analysed)
+    pictures = page.evaluate("[...document.images].map((image) => [image.getAttribute('src'), image.naturalWidth])")
+    names = {Path(address).stem for address, _ in pictures}
+    assert names == {"hotspots_0", "mean_velocity", "mean_created", "mean_destroyed", "deviations", "distances"}
+    assert all(width > 300 for _, width in pictures)
+    scalars = page.locator("table.sortable").first
+    assert scalars.locator("tbody tr").count() > 20
+    assert "drift to the right" in scalars.inner_text()
+    assert "_" not in scalars.locator("tbody").inner_text()
+    for kind, sign in (("ascending", 1), ("descending", -1)):
+        heading = scalars.locator("thead th").nth(6)
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == kind
+        shown = scalars.locator("tbody tr td:nth-child(7)").evaluate_all("(cells) => cells.map((c) => c.dataset.value)")
+        values = [float(text) for text in shown if text != "nan"]
+        assert len(values) > 10
+        assert values == sorted(values, reverse=sign < 0)
+
+
+def test_the_analysis_leads_to_the_pages_of_its_pairs_and_back(watched: Watched, analysed: Path) -> None:
+    page = watched.open(analysed)
+    page.locator("details summary").click()
+    link = page.locator("details tbody a").first
+    name = link.get_attribute("title")
+    link.click()
+    page.wait_for_selector("html[data-ready]")
+    assert page.evaluate("document.querySelector('h1').textContent") == name
+    page.get_by_text("All pairs").click()
+    page.wait_for_selector("#pairs tbody tr")
+    page.locator("a[href='analysis.html']").first.click()
+    page.wait_for_selector("html[data-ready]")
+    assert page.locator("h1").inner_text().endswith("analysis")
+
+
+def test_hostile_groups_and_units_do_no_harm_in_the_analysis(watched: Watched, analysed: Path) -> None:
+    page = watched.open(analysed)
+    text = page.evaluate("document.body.textContent")
+    assert HOSTILE in text
+    assert BREAKOUT[:100] in text
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator("script").count() == 1
+    assert page.evaluate("document.title").endswith("pairframe analysis")
+    page.locator("details summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert all(box["height"] < 200 for box in (h.bounding_box() for h in page.locator("h1, h2").all()))
+
+
 def test_two_thousand_pairs_load_and_sort_in_two_seconds(watched: Watched, tmp_path: Path) -> None:
     cohort = synthetic_rows(2000)
     path = tmp_path / "report.html"
@@ -245,6 +305,7 @@ def test_two_thousand_pairs_load_and_sort_in_two_seconds(watched: Watched, tmp_p
     page.locator("summary", has_text="Columns").click()
     page.get_by_role("checkbox", name="reach (µm)", exact=True).check()
     assert {"∞", "−∞"} < set(watched.column("reach"))
+    assert ">99.999" in watched.column("created")  # nearly all is not called all
 
 
 def _with_heaviest_thumbnails(cohort: Any) -> str:

@@ -17,13 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairframe as pf
-from pairframe.errors import StoreMissingError, StoreWriteError
+from pairframe.errors import BrokenStoreError, StoreMissingError, StoreWriteError
 from pairframe.report.html import write_report
 from pairframe.report.html.assets import content_policy, island
 from pairframe.report.html.cohort import cohort_of
-from pairframe.report.html.pictures import STAMP, THUMBNAIL_BYTES, known_view, make_pictures, small_thumbnail
-from pairframe.report.html.words import number, unit
+from pairframe.report.html.light import read_light
+from pairframe.report.html.pictures import STAMP, THUMBNAIL_BYTES, known_view, make_figures, make_pictures
+from pairframe.report.html.words import SHORT_NAMES, number, short_name, unit
+from pairframe.report.thumbnail import thumbnail
 from pairframe.results.rows import failed_row
+from pairframe.results.schema import COLUMNS, FEATURES
 from pairframe.results.store import ResultStore
 from pairframe.testing import disc
 
@@ -155,6 +158,15 @@ def test_lengths_without_a_pixel_size_are_in_pixels(tmp_path: Path) -> None:
     assert unit("divergence", lengths_in_px=False, is_euclidean=True) == "mass × work px"
 
 
+def test_a_pixel_that_somebody_says_is_one_micrometre_is_in_micrometres(tmp_path: Path) -> None:
+    masks = disc(SHAPE, (20, 25), 9), disc(SHAPE, (20, 30), 9)
+    pf.compare(*masks, pf.TransportConfig(px_size_um=1.0)).save(tmp_path, pair_id="one")
+    report = Page(write_report(tmp_path, max_figures=0))
+    (path,) = (tmp_path / "pairs").glob("*.html")
+    assert "µm/frame" in Page(path).text
+    assert "µm" in {column["unit"] for column in report.data["columns"] if column["name"] == "blur_um"}
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -172,6 +184,23 @@ def test_lengths_without_a_pixel_size_are_in_pixels(tmp_path: Path) -> None:
 )
 def test_numbers_are_written_for_people(value: float | None, words: str) -> None:
     assert number(value) == words
+
+
+@pytest.mark.parametrize(
+    ("percent", "words"), [(99.96, "99.96"), (99.9996, ">99.999"), (100.0, "100"), (1e-5, "<0.001")]
+)
+def test_nearly_all_is_not_called_all_on_a_page(percent: float, words: str) -> None:
+    assert number(percent, "%") == words
+
+
+def test_every_column_has_a_name_of_its_own_that_people_read() -> None:
+    names = [short_name(column.name) for column in COLUMNS]
+    assert len(set(names)) == len(names)
+    for column in FEATURES:
+        assert column.name in SHORT_NAMES
+        assert not re.search(r"_|um\b|um2|rms|p50|p90", short_name(column.name))
+        assert unit(column.name, lengths_in_px=False)
+    assert short_name("energy_share_8_to_16_blur") == "motion at 8–16 × blur"
 
 
 def test_labels_find_their_roles_by_name_or_by_content() -> None:
@@ -242,6 +271,22 @@ def test_a_pair_with_lost_maps_keeps_its_numbers_and_says_what_is_lost(tmp_path:
     assert "cannot be read" in Page(page).text
 
 
+def test_light_pictures_are_those_of_the_whole_result_and_read_only_the_work_grid(tmp_path: Path) -> None:
+    a, b = disc(SHAPE, (20, 25), 9), disc(SHAPE, (22, 33), 12)
+    result = pf.compare(a, b, pf.TransportConfig(px_size_um=2.0, downsample_factor=2, reach_um=9.0))
+    result.save(tmp_path / "out", pair_id="one")
+    (group,) = (tmp_path / "out/maps.zarr").glob("one-*")
+    for unneeded in ("cost_source", "mass_created", "velocity_dy", "work_potential_source"):
+        shutil.rmtree(group / unneeded)
+    light = make_pictures(read_light(group, "one"), tmp_path / "light")
+    whole = make_pictures(result, tmp_path / "whole")
+    assert light == whole
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "light" / path.name).read_bytes(), path.name
+    with pytest.raises(BrokenStoreError, match="holds the pair 'one'"):
+        read_light(group, "two")
+
+
 def test_beyond_the_limit_pairs_have_a_row_but_no_page(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.commit([store.write_maps(small_result(), name) for name in ("a", "b", "c")])
@@ -290,7 +335,7 @@ def test_odd_results_have_pages_whose_pictures_are_all_there(tmp_path: Path) -> 
     assert "mean displacement (median)" not in Page(tmp_path / "report.html").text  # of um and px there is none
     (page,) = (tmp_path / "pairs").glob("no_history-*.html")
     assert "mass × work px," in Page(page).text
-    figures = make_pictures(results["no history"], tmp_path / "drawn", with_figures=True)
+    figures = make_figures(results["no history"], tmp_path / "drawn")
     assert figures.has_convergence == (tmp_path / "drawn/convergence.png").is_file()
     assert (figures.n_morph > 0) == (tmp_path / "drawn/morph.png").is_file()
 
@@ -313,4 +358,4 @@ def test_two_thousand_thumbnails_stay_below_thirty_megabytes() -> None:
     transform = pf.GridTransform.from_pair(noise, noise, 1, px_size_um=2.0)
     maps = dict.fromkeys(("mass_source", "mass_target", "mass_created", "mass_destroyed"), noise)
     worst = replace(result, transform=transform, work=replace(result.work, **maps))
-    assert len(small_thumbnail(worst)) <= THUMBNAIL_BYTES
+    assert len(thumbnail(worst, 128, most_bytes=THUMBNAIL_BYTES)) <= THUMBNAIL_BYTES

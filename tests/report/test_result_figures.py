@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 
@@ -148,6 +148,16 @@ def test_a_thin_ring_between_the_points_of_the_grid_still_has_arrows() -> None:
     assert the(Quiver, ax).N >= 1
 
 
+def test_a_small_disc_is_not_buried_under_its_arrows() -> None:
+    found = pf.compare(disc(SHAPE, (20, 25), 5), disc(SHAPE, (24, 33), 6))
+    arrows = the(Quiver, figures.velocity_arrows(found, new_ax()))
+    starts = np.stack([arrows.X, arrows.Y], axis=-1)
+    apart = np.linalg.norm(starts[:, None] - starts, axis=-1)[~np.eye(arrows.N, dtype=bool)]
+    longest = max(found.transform.pair_crop_box_yx.shape_hw)
+    assert apart.min() >= longest / 48
+    assert 9 <= arrows.N <= 40
+
+
 # --- convergence -----------------------------------------------------------------------------
 
 
@@ -244,6 +254,38 @@ def test_what_is_missing_is_called_nothing() -> None:
     assert "100% of the source" in figures.destroyed_map(lost, new_ax()).get_title()
 
 
+@pytest.mark.parametrize("name", ["empty target", "out of reach"])
+def test_where_nothing_moved_nothing_is_painted_and_no_scale_is_shown(name: str) -> None:
+    pairs = {"out of reach": EDGE_CASES["disjoint"], **EDGE_CASES}
+    found = pf.compare(*pairs[name], pf.TransportConfig(reach_um=1.0, blur_um=0.5))
+    ax = figures.velocity_arrows(found, new_ax())
+    assert ax.get_title() == "moved: nothing"
+    assert (ax.images[0].get_array() == 1).all()  # a rim, but no disc that looks as if it had moved
+    assert any(child.get_segments() for child in ax.get_children() if isinstance(child, LineCollection))
+    for panel in (figures.cost_source_map, figures.cost_target_map):
+        ax = panel(found, new_ax())
+        assert not ax.child_axes
+        assert np.ma.getmaskarray(ax.images[0].get_array()).all()
+        assert ax.get_title().endswith("none: nothing moved")
+
+
+def test_what_is_too_small_to_see_has_a_circle_and_nothing_else_has() -> None:
+    far = pf.compare(one_pixel(50, 50), one_pixel(50, 250))
+    circles = [the(PathCollection, panel(far, new_ax())) for panel in PANELS]
+    assert all(circle.get_offsets().tolist() in ([[50.5, 50.5]], [[250.5, 50.5]]) for circle in circles)
+    labels = [text.get_text() for text in figures.pair_overlay(far, new_ax()).get_legend().get_texts()]
+    assert "around tiny ones" in labels
+    near = pf.compare(one_pixel(150, 150), one_pixel(150, 153))  # large in its frame
+    for panel in PANELS:
+        assert not any(isinstance(child, PathCollection) for child in panel(near, new_ax()).get_children())
+
+
+def test_dust_has_no_circles_when_they_would_hide_the_picture() -> None:
+    dust = np.random.default_rng(0).random((150, 150)) < 0.01
+    ax = figures.created_map(pf.compare(dust, dust), new_ax())
+    assert not any(isinstance(child, PathCollection) for child in ax.get_children())
+
+
 def test_a_small_object_on_a_huge_canvas_is_seen_through_its_frame() -> None:
     shape = (1500, 2000)
     a, b = disc(shape, (700, 900), 5), disc(shape, (702, 903), 6)
@@ -259,6 +301,12 @@ def test_no_picture_invents_micrometres() -> None:
         words = [ax.get_title(), *(text.get_text() for text in ax.texts), *(bar.get_ylabel() for bar in ax.child_axes)]
         assert "µm" not in "".join(words)
         assert any(text.get_text().endswith(" px") for text in ax.texts)
+
+
+def test_a_pixel_of_one_micrometre_is_believed() -> None:
+    found = pf.compare(disc(SHAPE, (20, 25), 9), disc(SHAPE, (26, 40), 12), pf.TransportConfig(px_size_um=1.0))
+    for panel in PANELS:
+        assert any(text.get_text().endswith(" µm") for text in panel(found, new_ax()).texts)
 
 
 def test_intensities_are_not_called_areas() -> None:
@@ -294,6 +342,32 @@ def test_numbers_in_words_are_right_to_four_digits(value: float) -> None:
 )
 def test_numbers_in_words(value: float, text: str) -> None:
     assert style.in_words(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1.0, "100%"),
+        (0.9996, "99.96%"),
+        (0.99996, "99.996%"),
+        (1 - 1e-7, ">99.999%"),
+        (1 - 1e-12, "100%"),
+        (1.0004, "100.04%"),
+        (1 + 1e-7, "<100.001%"),
+        (0.4261, "42.6%"),
+        (1e-7, "<0.001%"),
+        (1e-12, "0%"),
+        (0.0, "0%"),
+        (53.0, "5,300%"),
+    ],
+)
+def test_nearly_all_is_not_called_all_and_nearly_nothing_not_nothing(share: float, text: str) -> None:
+    assert style.percent(share, 1.0) == text
+
+
+@given(st.floats(0, 3))
+def test_a_percentage_says_100_of_nothing_else(share: float) -> None:
+    assert (style.percent(share, 1.0) == "100%") == (abs(share - 1) <= 1e-9)
 
 
 @given(st.floats(1e-6, 1e6))

@@ -210,9 +210,17 @@ def test_a_group_that_is_a_link_is_not_followed(out: Path, tmp_path: Path) -> No
 # --- rows ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["", "\ud800", None, 3])
-def test_a_pair_needs_a_name_that_can_be_written(name: Any, tmp_path: Path) -> None:
-    with pytest.raises(StoreRowError, match="pair_id of at least one character"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "at least one character"),
+        ("\ud800", "can be written as UTF-8"),
+        (None, "that is text, got None, which is NoneType"),
+        (3, "that is text, got 3, which is int"),
+    ],
+)
+def test_a_pair_needs_a_name_that_can_be_written(name: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreRowError, match=message):
         RESULT.save(tmp_path / "out", pair_id=name)
     assert not (tmp_path / "out").exists()
 

@@ -96,8 +96,10 @@ def test_exports_replace_nothing_unless_told_and_leave_nothing_behind(tmp_path: 
         save(tmp_path / name, overwrite=True)
         with pytest.raises(UnknownFormatError, match="ends in"):
             save(tmp_path / "maps.xls")
-        with pytest.raises(StoreWriteError):
+        with pytest.raises(StoreWriteError, match=r"nowhere', which does not exist\. To fix: make the folder first"):
             save(tmp_path / "nowhere" / name)
+        with pytest.raises(StoreWriteError, match="which is a file"):
+            save(tmp_path / name / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["maps.csv", "maps.tif", "maps_scalars.csv"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from pairframe.cli.output import check_results_folder
 from pairframe.cli.terminal import activity, output, print_places, say, visible
 from pairframe.cohort.analysis import CohortAnalysis, analyze
 from pairframe.cohort.analysis.analyze import LEVEL
@@ -36,6 +37,7 @@ class AnalyzeJob:
 
 def run_analyze(job: AnalyzeJob, *, as_json: bool = False, quiet: bool = False) -> None:
     """Analyse, write beside the results, and say what was found; the report is written again so that it links to it."""
+    check_results_folder(job.out)
     with activity(quiet=quiet or as_json) as now:
         now.step("reading the results")
         analysis = analyze(

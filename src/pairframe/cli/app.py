@@ -19,6 +19,12 @@ from pairframe.problem import TransportConfig
 class _Commands(TyperGroup):
     """All commands end the same way."""
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        if not args:
+            return super().make_context(info_name, args, parent, **extra)  # shows the help
+        with exit_codes():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: Any) -> Any:
         with exit_codes():
             return super().invoke(ctx)
@@ -32,7 +38,16 @@ app = typer.Typer(
     epilog="Exit codes: 0 all good, 1 some pairs failed or are not certified, 2 bad input or usage, 130 Ctrl-C.",
 )
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+
+def _folder(words: str) -> Path:
+    """Python takes an empty name, which a script may give by mistake, for the folder one is in."""
+    if not str(words).strip():
+        raise typer.BadParameter("it is empty; give the path of a folder, or . for the folder you are in")
+    return Path(words)
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors, and that a mask is empty.")]
+Results = Annotated[Path, typer.Argument(metavar="DIR", parser=_folder, help="Folder with results.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]
 
 
@@ -53,7 +68,9 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to write to; made when missing.")] = Path("pairframe-demo"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=_folder, help="Folder to write to; made when missing.")
+    ] = Path("pairframe-demo"),
     quiet: Quiet = False,
 ) -> None:
     """Compare synthetic embryos, a tiny one with a huge one and six frames of growth, and write a report."""
@@ -71,14 +88,19 @@ def compare(
     target: Annotated[
         str, typer.Argument(metavar="TGT", help="Target mask on the same canvas, e.g. labels.tif:3 or stack.tif@4:all.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write to; made when missing.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", parser=_folder, help="Folder to write to; made when missing.")],
     config: TransportConfig,
     pair_id: Annotated[str, typer.Option(help="Name of the pair in the store.")] = "pair",
     frame_interval: Annotated[
         float | None, typer.Option(metavar="MIN", help="Minutes between the frames: speeds in µm/min as well.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a folder that is not empty; replaces only that pair.")
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Write into a folder that is not empty: replaces the pair of that name, the report and the summary.* and "
+            "movie.gif of the pair before; other pairs and files stay.",
+        ),
     ] = False,
     report: Annotated[bool, typer.Option(help="Draw the report, a figure and a movie.")] = True,
     as_json: AsJson = False,
@@ -93,7 +115,7 @@ def compare(
 
 @app.command()
 def report(
-    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with results.")],
+    out: Results,
     title: Annotated[str | None, typer.Option(help="Heading; the folder's name when not given.")] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -110,7 +132,12 @@ def run(
         str,
         typer.Argument(help="Table of pairs or frames (csv, tsv, parquet), folder or glob of frames, or label tif."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write to; made when missing, gone on with when it is a run.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", parser=_folder, help="Folder to write to; made when missing, gone on with when it is a run."
+        ),
+    ],
     config: TransportConfig,
     pairing: Annotated[
         str, typer.Option(help="Of frames: consecutive, reference, reference:FRAME, all, or every:K.")
@@ -136,7 +163,7 @@ def run(
 
 @app.command()
 def analyze(
-    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with results.")],
+    out: Results,
     group: Annotated[str | None, typer.Option(help="Column of what is compared.")] = None,
     time: Annotated[str | None, typer.Option(help="Column with the time, a number.")] = None,
     unit: Annotated[
@@ -170,6 +197,27 @@ def doctor(
     from pairframe.cli.doctor import run_doctor
 
     run_doctor(size, as_json, test)
+
+
+@app.command()
+def bench(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=_folder, help="Folder to write to; made when missing.")
+    ] = Path("pairframe-bench"),
+    quick: Annotated[bool, typer.Option("--quick", help="Three minutes instead of half an hour.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME...]", help="Peers to run against; all that are installed.")
+    ] = None,
+    scripts: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The repository's folder of benchmarks, to run its longer scripts as well."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Measure time to a certified answer, memory and scaling here, against the peers that are installed."""
+    from pairframe.cli.bench import run_bench
+
+    run_bench(out, quick=quick, only=only, scripts=scripts, quiet=quiet)
 
 
 def main() -> None:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from pairframe.cli.output import check_new_folder, keep, replace_by, replace_file
-from pairframe.cli.summary import as_table, has_pixel_size, headline, summary_json, summary_lines
+from pairframe.cli.options import option_words
+from pairframe.cli.output import Draft, check_new_folder, drafted
+from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
 from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
-from pairframe.errors import InputError, PairframeError
+from pairframe.engines import Status
+from pairframe.errors import InputError, PairframeError, StoreRowError
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.report.figures import new_figure, summary_figure, summary_size_in, write_movie
 from pairframe.report.html import write_report
 from pairframe.report.view import UNFINISHED
-from pairframe.results import ResultStore, TransportResult
+from pairframe.results import ResultStore, TransportResult, disk
 from pairframe.results.schema import Row, check_pair_id
 
 DPI = 110
+PICTURES = ("report.html", "summary.png", "movie.gif")
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,10 @@ class CompareJob:
     with_report: bool = True
 
     def __post_init__(self) -> None:
-        check_pair_id(self.pair_id)
+        try:
+            check_pair_id(self.pair_id)
+        except StoreRowError as error:
+            raise InputError(error.expected.replace("pair_id", "--pair-id"), error.got, error.fix) from error
         interval = self.frame_interval_min
         if interval is not None and not (math.isfinite(interval) and interval > 0):
             raise InputError(
@@ -58,7 +65,7 @@ class CompareJob:
     @property
     def files(self) -> dict[str, str]:
         """What is written, by what it is."""
-        drawn = {"report": "report.html", "figure": "summary.png", "movie": "movie.gif"} if self.with_report else {}
+        drawn = dict(zip(("report", "figure", "movie"), PICTURES, strict=True)) if self.with_report else {}
         names = {**drawn, "summary": "summary.json", "table": "results.parquet", "maps": "maps.zarr"}
         return {what: str(self.out / name) for what, name in names.items()}
 
@@ -73,58 +80,90 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
             job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
         )
         seconds = time.perf_counter() - started
-        now.step("writing the result")
-        row = _keep(job, result, seconds)
-        text = summary_json(row, frame_interval_min=job.frame_interval_min, files=job.files)
-        replace_file(job.out / "summary.json", f"{text}\n".encode())
-        if job.with_report:
-            _draw(job, result, row, now)
+        text = _write(job, result, seconds, now)
     if as_json:
         typer.echo(text)
     elif not quiet:
         _tell(job, result, seconds)
-    if not quiet and not has_pixel_size(result):
+    if not quiet and result.length_unit == "px":
         say("pairframe: no pixel size was found, so lengths are in pixels; give --px-size-um for µm")
+    if not quiet and not job.with_report:
+        _tell_stale(job.out)
+    if result.status != Status.converged and (as_json or quiet):
+        say(f"pairframe: {result.status}: {option_words(result.status.advice)}")
     if result.status in UNFINISHED:
-        if as_json or quiet:
-            say(f"pairframe: {result.status}: {result.status.advice}")
         raise typer.Exit(1)
 
 
-def _keep(job: CompareJob, result: TransportResult, seconds: float) -> Row:
+def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activity) -> str:
+    """Keep the result with its summary, figure and movie, all at once; then draw the pages. Returns the summary."""
     store = ResultStore(job.out)
     extra = {} if job.frame_interval_min is None else {"frame_interval_min": job.frame_interval_min}
 
-    def write() -> Row:
+    def maps() -> Row:
         return store.write_maps(result, job.pair_id, source=job.source, target=job.target, seconds=seconds, extra=extra)
 
-    return keep(store, [write])[0]
-
-
-def _draw(job: CompareJob, result: TransportResult, row: Row, now: Activity) -> None:
-    """The pages, and beside them the figure and the movie of this pair under names that stay."""
+    kept: Draft | None = None
+    had_report = (job.out / "report.html").is_file()
     try:
-        now.step("drawing the report")
-        title = f"{Path(job.source).name} → {Path(job.target).name}"
-        write_report(
-            job.out,
-            title=title.encode("utf-8", "replace").decode(),
-            progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
-        )
-        drawn = job.out / "pairs" / str(row["maps_group"]) / "summary.png"
-        if drawn.is_file():
-            replace_file(job.out / "summary.png", drawn.read_bytes())
-        else:  # a large cohort: its report draws none
-            replace_by(job.out / "summary.png", lambda path: _save_summary(result, path))
-        now.step("drawing the movie")
-        replace_by(job.out / "movie.gif", lambda path: write_movie(result, path))
+        with drafted(store) as kept:
+            now.step("writing the result")
+            kept.write(maps)
+            text = summary_json(kept.rows[0], frame_interval_min=job.frame_interval_min, files=job.files)
+            with disk.write_errors(job.out):
+                disk.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
+                if job.with_report:
+                    _draw(result, kept.folder, now)
+            kept.keep()
+        if job.with_report:
+            write_report(
+                job.out,
+                title=_title(job, store),
+                progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
+            )
     except (KeyboardInterrupt, PairframeError, OSError):
-        say(f"pairframe: the result itself is complete, in {str(job.out)!r}; `pairframe report` draws its pages")
+        if kept is not None and kept.is_kept:
+            _tell_what_is_there(job, had_report=had_report)
         raise
+    return text
 
 
-def _save_summary(result: TransportResult, path: Path) -> None:
-    summary_figure(result, new_figure(*summary_size_in(result))).savefig(path, dpi=DPI, format="png")
+def _draw(result: TransportResult, folder: Path, now: Activity) -> None:
+    """The figure and the movie of this pair, under names that stay."""
+    now.step("drawing the figure")
+    figure = summary_figure(result, new_figure(*summary_size_in(result)))
+    figure.savefig(folder / "summary.png", dpi=DPI, format="png")
+    now.step("drawing the movie")
+    write_movie(result, folder / "movie.gif")
+
+
+def _title(job: CompareJob, store: ResultStore) -> str | None:
+    """After the masks when the report shows them alone; after the folder when it shows other pairs as well."""
+    if len(store.pair_ids()) > 1:
+        return None
+    return f"{Path(job.source).name} → {Path(job.target).name}".encode("utf-8", "replace").decode()
+
+
+def _tell_what_is_there(job: CompareJob, *, had_report: bool) -> None:
+    """Somebody or something stopped the writing: what is new, what is old, and how to finish."""
+    new = "the result and summary.json"
+    if job.with_report:
+        new = "the result, summary.json, summary.png and movie.gif"
+    line = f"pairframe: {new} are complete in {str(job.out)!r}"
+    if job.with_report:
+        pages = "report.html and its pages are still those from before" if had_report else "there is no report yet"
+        line += f", but {pages}. To finish: pairframe report {shlex.quote(str(job.out))}"
+    say(line)
+
+
+def _tell_stale(out: Path) -> None:
+    """Without a report, pictures from before show another result."""
+    stale = [name for name in PICTURES if (out / name).is_file()]
+    if stale:
+        say(
+            f"pairframe: {', '.join(stale)} in {str(out)!r} {'is' if len(stale) == 1 else 'are'} from before this comparison; "
+            "leave out --no-report to draw them again"
+        )
 
 
 def _tell(job: CompareJob, result: TransportResult, seconds: float) -> None:
@@ -135,6 +174,6 @@ def _tell(job: CompareJob, result: TransportResult, seconds: float) -> None:
     console.print()
     console.print(as_table(summary_lines(result, frame_interval_min=job.frame_interval_min, seconds=seconds)))
     for notice in result.notices:
-        console.print(Text(f"notice: {visible(notice)}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"notice: {visible(option_words(notice))}", style="yellow"), soft_wrap=True)
     console.print()
     print_places(console, job.files)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.cli.output import check_writable, keep, names_in, replace_by
+from pairframe.cli.output import Draft, check_writable, drafted, names_in
 from pairframe.cli.summary import pairs_table
-from pairframe.cli.terminal import activity, output, print_places
-from pairframe.errors import ForeignFolderError
+from pairframe.cli.terminal import Activity, activity, output, print_places, say
+from pairframe.errors import ForeignFolderError, PairframeError
 from pairframe.frame import GridTransform
 from pairframe.masks import Mask, write_mask
 from pairframe.pipeline import compare
@@ -28,6 +28,7 @@ N_FRAMES = 6
 PX_SIZE_UM = 10.0
 SHAPE_HW = (256, 576)
 BUCKETS = ((64, 96), (64, 160), (96, 192))
+FRAME = "pair_frame.png"
 MOVIES = {"tiny and huge": "tiny_and_huge.gif", "embryo 0 to 1": "growing_embryo.gif"}
 
 
@@ -72,21 +73,27 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
             started = time.perf_counter()
             result = compare(masks[pair.source], masks[pair.target], config)
             results[pair.pair_id] = result, time.perf_counter() - started
-        now.step("writing the results")
-        rows = keep(store, [partial(_write, store, pair, *results[pair.pair_id]) for pair in PAIRS])
-        _write_masks(out / "masks", masks)
-        now.step("drawing")
-        pictures = {"frame": _draw_frame(out / "pair_frame.png", masks["tiny.tif"], masks["huge.tif"])}
-        for pair_id, name in MOVIES.items():
-            now.step("drawing", detail=name)
-            pictures[f"movie of {pair_id}"] = replace_by(out / name, partial(write_movie, results[pair_id][0]))
-        report = write_report(
-            out,
-            title="pairframe demo",
-            progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
-        )
+        kept: Draft | None = None
+        try:
+            with drafted(store) as kept:
+                now.step("writing the results")
+                kept.write(*(partial(_write, store, pair, *results[pair.pair_id]) for pair in PAIRS))
+                _draw(kept.folder, masks, results, now)
+                kept.keep()
+            _write_masks(out / "masks", masks)
+            write_report(
+                out,
+                title="pairframe demo",
+                progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
+            )
+        except (KeyboardInterrupt, PairframeError, OSError):
+            if kept is not None and kept.is_kept:
+                say("pairframe: the results are kept, but the report is not complete. To finish: run the demo again")
+            raise
     if not quiet:
-        _tell(rows, {"masks": out / "masks", **pictures, "report": report, "store": store.table_path})
+        pictures = {"frame": out / FRAME, **{f"movie of {pair_id}": out / name for pair_id, name in MOVIES.items()}}
+        places = {"masks": out / "masks", **pictures, "report": out / "report.html", "store": store.table_path}
+        _tell(kept.rows, places)
 
 
 def _check_folder(out: Path) -> None:
@@ -127,14 +134,25 @@ def _write(store: ResultStore, pair: DemoPair, result: TransportResult, seconds:
     )
 
 
-def _draw_frame(picture: Path, tiny: Mask, huge: Mask) -> Path:
+def _draw(
+    folder: Path, masks: dict[str, Mask], results: dict[str, tuple[TransportResult, float]], now: Activity
+) -> None:
+    with disk.write_errors(folder):
+        now.step("drawing", detail=FRAME)
+        _draw_frame(folder / FRAME, masks["tiny.tif"], masks["huge.tif"])
+        for pair_id, name in MOVIES.items():
+            now.step("drawing", detail=name)
+            write_movie(results[pair_id][0], folder / name)
+
+
+def _draw_frame(picture: Path, tiny: Mask, huge: Mask) -> None:
     """The shared stage of the unequal pair, on a coarser grid with shapes to choose from."""
     frame = GridTransform.from_pair(
         tiny.values, huge.values, s=4, crop_policy="bucketed", bucket_shapes=list(BUCKETS), px_size_um=PX_SIZE_UM
     )
     figure = new_figure(11, 4.6)
     frame_overview(frame, tiny.values, huge.values, figure.add_subplot())
-    return replace_by(picture, lambda path: figure.savefig(path, dpi=100, format="png"))
+    figure.savefig(picture, dpi=100, format="png")
 
 
 def _tell(rows: list[Row], where: dict[str, Path]) -> None:

@@ -13,8 +13,9 @@ PANEL_ORDER = (MEANING, FRAME, SOLVE, ADVANCED)
 
 HELP = {
     "blur_um": "Below this length nothing is resolved, µm.",
-    "reach_um": "Beyond this distance mass is created and destroyed rather than moved, µm.",
-    "px_size_um": "Side of a pixel, µm; wins over the files. 1 means that lengths are in pixels.",
+    "reach_um": "Soft limit on how far mass moves, µm: of what would have to go d, about exp(-d²/(2 reach²)) does; the rest "
+    "is destroyed here and created there.",
+    "px_size_um": "Side of a pixel, µm; wins over the files. Where nothing tells it, lengths are in pixels.",
     "mass_mode": "Mass of a pixel: uniform, intensity, distance_transform or boundary_band(WIDTH_UM).",
     "penalty": "What created and destroyed mass costs: kl, tv, partial or balanced; one for both, or source,target.",
     "normalization": "joint keeps growth; each gives both masks the mass 1 and spreads growth evenly.",
@@ -30,7 +31,7 @@ HELP = {
     "dtype": "Numbers that the engine uses.",
     "device": "Device of the engine, for those that know several.",
     "tol": "Bound on the relative gap and the marginal error.",
-    "max_iterations": "Kernel applications before it gives up.",
+    "max_iterations": "Kernel applications before it gives up; they come in rounds, so it may do a few less or more.",
     "max_support_points": "Sample so many points per mask, for engines that cannot use every pixel.",
     "seed": "Of that sampling.",
     "epsilon": "The blur in cost units (blur² after coord-scale); instead of --blur-um.",

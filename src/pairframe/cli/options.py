@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -14,9 +16,17 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 
 from pairframe.cli.option_words import ADVANCED, CHOICES, EXAMPLES, HELP, PANEL_ORDER, PANELS
-from pairframe.errors import ConfigValueError, FileMissingError, InputError, UnreadableFileError
+from pairframe.errors import (
+    CohortError,
+    ConfigValueError,
+    FileMissingError,
+    InputError,
+    PairframeError,
+    UnreadableFileError,
+)
 from pairframe.frame import BoxYX
 from pairframe.problem import TransportConfig
+from pairframe.problem.config import UnknownPixelSize
 
 FILE_OPTION = "config_file"
 NO_DEFAULT = "none"
@@ -110,21 +120,23 @@ def with_config_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         words = {option.name: given.pop(option.name) for option in options}
         path = given.pop(FILE_OPTION)
-        command(**given, config=read_config(path, words))
+        base = None if path is None else config_file(path)  # its errors name fields, as the file does
+        with errors_name_options():
+            command(**given, config=read_config(base, words))
 
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
     return run
 
 
-def read_config(path: Path | None, words: Mapping[str, Any]) -> TransportConfig:
-    """The config of a file (or the default one) with what the command line says; `words` are by field, None if not given."""
+def read_config(base: TransportConfig | None, words: Mapping[str, Any]) -> TransportConfig:
+    """A file's config (or the default one) with what the command line says; `words` are by field, None if not given."""
     given = {
         option.name: option.value(words[option.name])
         for option in _transport_options()
         if words.get(option.name) is not None
     }
-    base = TransportConfig() if path is None else _config_file(path)
+    base = TransportConfig() if base is None else base
     overruled = {_SAME_QUANTITY[name]: None for name in given if name in _SAME_QUANTITY}
     return replace(base, **{**overruled, **given})
 
@@ -164,11 +176,58 @@ def _option(field: Field[Any], hint: Any) -> ConfigOption:
 
 def _shown_default(field: Field[Any]) -> str:
     default = None if field.default is MISSING else field.default
-    if default is None:
-        return {"blur_um": "2 pixels", "reach_um": "50 pixels"}.get(field.name, NO_DEFAULT)
+    if default is None or isinstance(default, UnknownPixelSize):
+        known = {"blur_um": "2 pixels", "reach_um": "50 pixels", "px_size_um": "from the files"}
+        return known.get(field.name, NO_DEFAULT)
     if isinstance(default, bool):
         return "yes" if default else "no"
     return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+# --- fields to options -----------------------------------------------------------------------
+
+
+@contextmanager
+def errors_name_options() -> Iterator[None]:
+    """Errors that speak of fields, as Python has them, speak of options instead. A manifest has columns, not options."""
+    try:
+        yield
+    except CohortError:
+        raise
+    except PairframeError as error:
+        raise type(error)(*map(option_words, (error.expected, error.got, error.fix))) from error
+
+
+def option_words(sentence: str) -> str:
+    """``raise blur_um`` is ``raise --blur-um``, ``penalty="kl"`` is ``--penalty kl``; what is in quotes stays."""
+    return _field_words().sub(_as_option, sentence)
+
+
+@lru_cache(maxsize=1)
+def _field_words() -> re.Pattern[str]:
+    names = "|".join(option.name for option in _transport_options())
+    # Other names are plain words too, such as "metric", and are left alone where nothing else tells what they are.
+    plain = "|".join(option.name for option in _transport_options() if "_" in option.name or option.name in _ALONE)
+    value = r"""'[^']*'|"[^"]*"|\([^)]*\)|[^\s,;)]+"""
+    return re.compile(
+        rf"(?<![\w./-])(?:TransportConfig\.(?P<field>{names})\b|(?P<set>{names})=(?P<value>{value})|(?P<plain>{plain})\b)"
+        r"|'[^']*'|\"[^\"]*\""
+    )
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name = found["field"] or found["set"] or found["plain"]
+    if name is None:
+        return found[0]
+    flag = f"--{name.replace('_', '-')}"
+    if found["set"] is None:
+        return flag
+    if found["value"] in ("True", "False"):
+        return flag if found["value"] == "True" else f"--no-{flag[2:]}"
+    return f"{flag} {re.sub(r'[^-+.:,0-9A-Za-z_]', '', found['value'])}"
+
+
+_ALONE = ("epsilon", "tol", "backend")
 
 
 # --- words to values -------------------------------------------------------------------------
@@ -214,7 +273,8 @@ _FORMS: dict[frozenset[Any], tuple[Parse, str]] = {
 }
 
 
-def _config_file(path: Path) -> TransportConfig:
+def config_file(path: Path) -> TransportConfig:
+    """The config in a TOML file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:

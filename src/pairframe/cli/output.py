@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pairframe.cli.terminal import uninterrupted
-from pairframe.errors import ForeignFolderError, OutputError, StoreError
+from pairframe.errors import ForeignFolderError, OutputError, StoreMissingError
 from pairframe.results import ResultStore, disk
 from pairframe.results.schema import Row
 from pairframe.results.table import read_table
@@ -27,8 +28,24 @@ def check_new_folder(out: Path, *, overwrite: bool) -> None:
         raise ForeignFolderError(
             "a new or empty folder",
             f"{str(out)!r}, which holds {ascii(found[0])[:80]}",
-            "choose another folder with --out, or add --overwrite: a pair of the same name is replaced, all else stays",
+            "choose another folder with --out, or add --overwrite: it replaces the pair of the same name, and the report "
+            "and the summary.* and movie.gif there whatever pair they show; other pairs and files stay",
         )
+
+
+def check_results_folder(out: Path) -> None:
+    """Refuse a place that holds no results, and say what it is instead."""
+    if ResultStore(out).exists():
+        return
+    if out.is_dir():
+        got, fix = "which has none", "check the path, or run pairframe compare or run into it first"
+    elif os.path.lexists(out):
+        got, fix = "which is a file", f"give the folder that it lies in: {str(out.parent)!r}"
+        if not ResultStore(out.parent).exists():
+            fix = "give the folder that was --out of a comparison"
+    else:
+        got, fix = "which does not exist", "check the path"
+    raise StoreMissingError("a folder with results (results.parquet)", f"{str(out)!r}, {got}", fix)
 
 
 def check_writable(out: Path) -> None:
@@ -51,44 +68,54 @@ def names_in(out: Path) -> set[str]:
     return {name for name in names if name != disk.LOCK and not name.startswith(disk.TEMPORARY)}
 
 
-def keep(store: ResultStore, writers: Iterable[Callable[[], Row]]) -> list[Row]:
-    """Write maps and commit their rows, all or nothing; Ctrl-C waits that long.
+@dataclass
+class Draft:
+    """Results and files that are not there yet; `keep` makes all of them appear.
 
-    Parameters
+    Attributes
     ----------
-    writers : iterable of callables
-        Each calls `store.write_maps` and returns its row.
+    folder : Path
+        For files that will lie beside the results, under the names they have here.
+    rows : list of rows
+        Of the results, in the order in which they were written.
+    is_kept : bool
+        Whether they are there; Ctrl-C may come later.
     """
+
+    store: ResultStore
+    folder: Path
+    rows: list[Row] = field(default_factory=list)
+    is_kept: bool = False
+
+    def write(self, *writers: Callable[[], Row]) -> None:
+        """Write maps: each calls `store.write_maps` and returns its row. Ctrl-C waits that long."""
+        with uninterrupted():
+            self.rows.extend(write() for write in writers)
+
+    def keep(self) -> None:
+        """Commit the rows and move the files to where they belong. Ctrl-C waits that long."""
+        with uninterrupted():
+            self.store.commit(self.rows)
+            self.is_kept = True
+            with disk.write_errors(self.store.out):
+                for path in self.folder.iterdir():
+                    path.replace(self.store.out / path.name)
+
+
+@contextmanager
+def drafted(store: ResultStore) -> Iterator[Draft]:
+    """A draft in the folder of a store; unless it is kept, everything is as before in the end, whatever happens."""
     rows: list[Row] = []
-    with uninterrupted():
-        try:
-            with disk.write_errors(store.out):
-                store.out.mkdir(parents=True, exist_ok=True)
-            rows.extend(write() for write in writers)
-            store.commit(rows)
-        except StoreError:
-            _undo(store, rows)
-            raise
-    return rows
-
-
-def replace_file(path: Path, content: bytes) -> Path:
-    """Put a file there in one step."""
-    with disk.write_errors(path.parent):
-        disk.replace_file(path, content)
-    return path
-
-
-def replace_by(path: Path, write: Callable[[Path], object]) -> Path:
-    """The same for what only knows how to write to a path."""
-    beside = path.with_name(f"{disk.TEMPORARY}{os.getpid()}-{path.name}")
+    draft: Draft | None = None
     try:
-        with disk.write_errors(path.parent):
-            write(beside)
-            beside.replace(path)
+        with disk.write_errors(store.out):
+            store.out.mkdir(parents=True, exist_ok=True)
+        with disk.new_folder(store.out) as folder:
+            draft = Draft(store, folder, rows)
+            yield draft
     finally:
-        beside.unlink(missing_ok=True)
-    return path
+        if draft is None or not draft.is_kept:
+            _undo(store, rows)
 
 
 def _undo(store: ResultStore, rows: list[Row]) -> None:

@@ -6,16 +6,45 @@ from pathlib import Path
 
 import typer
 
-from pairframe.cli.terminal import activity, visible
+from pairframe.cli.output import check_results_folder
+from pairframe.cli.terminal import Activity, activity, say, visible
+from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.report.html import write_report
+from pairframe.results import ResultStore
+from pairframe.results.schema import FAILED
+
+MOST_NAMED = 10
 
 
 def run_report(out: Path, title: str | None, quiet: bool = False) -> None:
-    """Write the pages and say where the first one is."""
+    """Write the pages and say where the first one is; exit code 1 when maps are damaged or missing."""
+    check_results_folder(out)
     with activity(quiet=quiet) as now:
         now.step("reading the results")
         page = write_report(
             out, title=title, progress=lambda done, total, pair_id: now.step("drawing", done, total, pair_id)
         )
+        damaged = _damaged(ResultStore(out), now)
     if not quiet:
         typer.echo(f"report: {visible(str(page))}")
+    if damaged:
+        for pair_id in damaged[:MOST_NAMED]:
+            say(f"pairframe: the maps of pair {pair_id!r} are damaged or missing")
+        if len(damaged) > MOST_NAMED:
+            say(f"pairframe: and those of {len(damaged) - MOST_NAMED} more pairs")
+        say("pairframe: their numbers in results.parquet hold. To fix: run these comparisons again")
+        raise typer.Exit(1)
+
+
+def _damaged(store: ResultStore, now: Activity) -> list[str]:
+    """Pairs whose maps cannot be read, in the order of the table; pictures from before do not show that."""
+    table = store.table()
+    names = [str(pair_id) for pair_id in table.pair_id[table.status != FAILED]]
+    found = []
+    for number, pair_id in enumerate(names):
+        now.step("checking the maps", number, len(names), pair_id)
+        try:
+            store.load(pair_id)
+        except (BrokenStoreError, StoreVersionError):
+            found.append(pair_id)
+    return found

@@ -7,19 +7,26 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairframe._version import __version__
+from pairframe.cli.options import option_words
 from pairframe.cli.terminal import visible
 from pairframe.engines import Status
-from pairframe.frame.pixel_size import UNKNOWN_UM
 from pairframe.report.html.assets import plain
 from pairframe.report.html.words import number, share, status_kind, status_word, unit
 from pairframe.report.view import UNFINISHED, is_area
 from pairframe.results import TransportResult
-from pairframe.results.schema import BY_NAME, SCHEMA_VERSION, Row
+from pairframe.results.rows import column_unit, lengths_in_px
+from pairframe.results.schema import BY_NAME, FEATURES, FIELDS, SCHEMA_VERSION, Row
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+_ANSWER_LINES = ("moved", "destroyed", "created", "divergence", "objective", "certificate")
+# What only a solve can tell; the rest is known from the masks and the config alone.
+_ANSWER_COLUMNS = {column.name for column in (*FIELDS, *FEATURES)} - {
+    *("M_source", "M_target", "area_source_um2", "area_target_um2", "growth_rate"),
+    *("iterations", "epsilon", "lambda_unbalanced", "backend", "dtype", "device"),
+} | {"mean_displacement_um", "percent_created", "percent_destroyed"}
 STATUS_STYLES = {"good": "bold green", "odd": "bold yellow", "bad": "bold red"}
 
 
@@ -31,16 +38,11 @@ class Line(NamedTuple):
     remark: str = ""
 
 
-def has_pixel_size(result: TransportResult) -> bool:
-    """Whether lengths are in um; otherwise they are in pixels, and no line says um."""
-    return result.transform.px_size_um != UNKNOWN_UM
-
-
 def summary_lines(
     result: TransportResult, *, frame_interval_min: float | None = None, seconds: float | None = None
 ) -> list[Line]:
     """The summary of a result, with the unit of every number."""
-    in_px = not has_pixel_size(result)
+    in_px = result.length_unit == "px"
     length, area = ("px", "px²") if in_px else ("µm", "µm²")
     mass = "px" if is_area(result) else "mass"
     cost = unit("divergence", lengths_in_px=in_px, is_euclidean=result.config.metric == "euclidean")
@@ -64,13 +66,13 @@ def summary_lines(
             "destroyed",
             f"{number(result.total_mass_destroyed)} {mass}",
             f"{_percent(result.total_mass_destroyed, result.M_source)} of the source, "
-            f"noise floor {share(result.noise_floor)}",
+            + _noise(result.noise_floor, result.destroyed_is_noise),
         ),
         Line(
             "created",
             f"{number(result.total_mass_created)} {mass}",
             f"{_percent(result.total_mass_created, result.M_target)} of the target, "
-            f"noise floor {share(result.noise_floor_target)}",
+            + _noise(result.noise_floor_target, result.created_is_noise),
         ),
         Line("divergence", number(result.divergence), f"± {number(result.divergence_error)} {cost}"),
         Line("objective", number(result.objective), f"certified to ± {number(result.gap)} {cost}"),
@@ -80,7 +82,7 @@ def summary_lines(
             f"relative gap; marginal error {result.marginal_error:.1e}; wanted {result.config.tol:.0e}",
         ),
         Line("blur", f"{number(result.blur_um)} {length}", "below it nothing is resolved"),
-        Line("reach", f"{number(result.reach_um)} {length}", "beyond it mass is created and destroyed, not moved"),
+        Line("reach", f"{number(result.reach_um)} {length}", _reach_words(result)),
         Line(
             "grid",
             f"{transform.work_shape_hw[0]} × {transform.work_shape_hw[1]}",
@@ -97,7 +99,23 @@ def summary_lines(
     if result.status in (Status.empty_source, Status.empty_target):
         hidden = ("divergence", "objective", "certificate", "engine")  # nothing was solved
         lines = [line for line in lines if line.name not in hidden]
+    if not result.has_answer:
+        lines = [line._replace(value="none", remark="") if line.name in _ANSWER_LINES else line for line in lines]
+        remark = "the numbers left what can be computed, so nothing is known about what moved"
+        lines = [line._replace(remark=remark) if line.name == "certificate" else line for line in lines]
     return lines
+
+
+def _reach_words(result: TransportResult) -> str:
+    """What the reach does to mass that is far from where it is wanted."""
+    kinds = set(result.config.penalties_ab)
+    if kinds == {"balanced"}:
+        return "all mass moves, however far"
+    if kinds != {"kl"}:
+        return "the farther mass would have to go, the sooner it is destroyed and created instead"
+    # exp(-d^2 / (2 reach^2)), or exp(-d / (2 reach)), at one, two and three times the reach.
+    shares = ("61 %", "14 %", "1 %") if result.config.metric == "sqeuclidean" else ("61 %", "37 %", "22 %")
+    return "soft limit: of mass that far from its place {} moves, {} at twice, {} at three times".format(*shares)
 
 
 def status_text(status: str) -> Text:
@@ -114,7 +132,7 @@ def headline(result: TransportResult, source: str, target: str) -> Text:
     line = Text.assemble((f"{visible(source)} → {visible(target)}", "bold"), "  ", status_text(result.status))
     if result.status != Status.converged:
         style = STATUS_STYLES["bad"] if result.status in UNFINISHED else STATUS_STYLES["odd"]
-        line.append(f": {result.status.advice}", style=style.removeprefix("bold "))
+        line.append(f": {option_words(result.status.advice)}", style=style.removeprefix("bold "))
     return line
 
 
@@ -136,7 +154,7 @@ def pairs_table(rows: list[Row]) -> Table:
     from rich import box
     from rich.table import Table
 
-    in_px = all(row["px_size_um"] in (None, UNKNOWN_UM) for row in rows)
+    in_px = all(lengths_in_px(row) for row in rows)
     length = "px" if in_px else "µm"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("pair", overflow="fold")
@@ -158,20 +176,31 @@ def pairs_table(rows: list[Row]) -> Table:
 
 
 def summary_json(row: Row, *, frame_interval_min: float | None, files: Mapping[str, str]) -> str:
-    """The row of the table as JSON, one name per number, with units; NaN is null, an infinity the text ``inf``."""
+    """The row of the table as JSON, one name per number, with units; NaN is null, an infinity the text ``inf``.
+
+    Without an answer (``impossible``) every number that would be part of it is null.
+    """
+    has_answer, in_px = row["status"] != Status.impossible, lengths_in_px(row)
     found: dict[str, Any] = {
         name.removesuffix("_json"): json.loads(value) if name.endswith("_json") and value else value
         for name, value in row.items()
     }
+    if not has_answer:
+        found |= dict.fromkeys(_ANSWER_COLUMNS)
     if frame_interval_min is not None:
         found["frame_interval_min"] = frame_interval_min
-        found["mean_speed_um_per_min"] = row["mean_displacement_um"] / frame_interval_min
-    units = {column.name: column.unit for column in BY_NAME.values() if column.unit and column.unit != "1"}
-    units |= {"frame_interval_min": "min", "mean_speed_um_per_min": "um/min"} if frame_interval_min is not None else {}
+        found["mean_speed_um_per_min"] = row["mean_displacement_um"] / frame_interval_min if has_answer else None
+    is_euclidean = found["config"]["metric"] == "euclidean"
+    units = {
+        column.name: column_unit(column.name, in_px=in_px, is_euclidean=is_euclidean)
+        for column in BY_NAME.values()
+        if column.unit and column.unit != "1"
+    }
+    if frame_interval_min is not None:
+        units |= {"frame_interval_min": "min", "mean_speed_um_per_min": "px/min" if in_px else "um/min"}
     about = {"pairframe": __version__, "schema_version": SCHEMA_VERSION}
-    known = row["px_size_um"] != UNKNOWN_UM
     return json.dumps(
-        plain({**about, **found, "px_size_known": known, "units": units, "files": dict(files)}),
+        plain({**about, **found, "px_size_known": not in_px, "units": units, "files": dict(files)}),
         indent=2,
         allow_nan=False,
     )
@@ -179,6 +208,10 @@ def summary_json(row: Row, *, frame_interval_min: float | None, files: Mapping[s
 
 def _percent(part: float, whole: float) -> str:
     return f"{number(100 * part / whole, '%')} %" if whole > 0 else "– %"
+
+
+def _noise(floor: float, is_noise: bool) -> str:
+    return f"below the noise floor of {share(floor)}" if is_noise and floor > 0 else f"noise floor {share(floor)}"
 
 
 def _signed(value: float) -> str:

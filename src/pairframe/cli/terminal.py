@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pairframe.engines import TraceRecord
 
 BAD_INPUT, INTERRUPTED = 2, 130
+# typer has a click of its own, and shows only this child of it.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 PIPE_WIDTH = 160  # columns where nobody's window says how many there are: lines stay lines
 
 
@@ -32,9 +34,11 @@ PIPE_WIDTH = 160  # columns where nobody's window says how many there are: lines
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """An error of ours, a refusal of the system or Ctrl-C becomes one clear line and its exit code, never a traceback."""
+    """An error, a refusal of the system or Ctrl-C becomes one clear line and its exit code: no traceback, no box."""
     try:
         yield
+    except UsageError as error:
+        raise _stop(_usage(error), BAD_INPUT) from error
     except PairframeError as error:
         raise _stop(str(error), BAD_INPUT) from error
     except OSError as error:
@@ -47,6 +51,13 @@ def exit_codes() -> Iterator[None]:
         raise _stop(f"there is not enough memory. To fix: {advice}", BAD_INPUT) from error
     except KeyboardInterrupt as error:
         raise _stop("interrupted", INTERRUPTED) from error
+
+
+def _usage(error: Any) -> str:
+    """What was wrong with the words, and where they are explained."""
+    what = " ".join(error.format_message().split()).rstrip(".")
+    command = "pairframe" if error.ctx is None else error.ctx.command_path
+    return f"{what[:1].lower()}{what[1:]}{'' if what.endswith('?') else '.'} To fix: see {command} --help"
 
 
 def _stop(message: str, code: int) -> typer.Exit:

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 from collections import OrderedDict
-from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from pairframe._version import __version__
 from pairframe.cohort.tasks import MaskRef, PairTask
@@ -56,9 +57,14 @@ def work_key(task: PairTask, config: TransportConfig, digests: Digests) -> str |
         sides = [_side(mask, digests) for mask in (task.source, task.target)]
     except OSError:
         return None
-    settings = {name: value for name, value in asdict(config).items() if name != "debug"}  # debug changes no answer
-    content = [_KEY_VERSION, __version__, settings, sides]
+    content = [_KEY_VERSION, __version__, _settings(config, config.lengths_in_px), sides]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _settings(config: TransportConfig, _in_px: bool) -> dict[str, Any]:
+    """What may change the answer. A pixel of 1 um and one of unknown size make equal configs, hence the second argument."""
+    return {name: value for name, value in json.loads(config.to_json()).items() if name != "debug"}
 
 
 def _side(mask: MaskRef, digests: Digests) -> list[str | int | float | None]:

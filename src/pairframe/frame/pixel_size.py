@@ -7,11 +7,11 @@ import math
 from pairframe.errors import PixelSizeError
 
 _SAME_SIZE = 1e-3  # relative difference up to which two pixel sizes are one
-UNKNOWN_UM = 1.0  # a config's default: lengths are in pixels
+UNKNOWN_UM = 1.0  # when nobody says it: lengths are in pixels
 
 
 def shared_pixel_size(
-    source_um: float | None, target_um: float | None, config_um: float, transform_um: float | None = None
+    source_um: float | None, target_um: float | None, config_um: float | None, transform_um: float | None = None
 ) -> tuple[float, tuple[str, ...]]:
     """The side of a pixel in um that holds for both masks: the transform's, the config's, the masks', in this order.
 
@@ -19,8 +19,8 @@ def shared_pixel_size(
     ----------
     source_um, target_um : float, optional
         What the files say.
-    config_um : float
-        1.0 means "not given".
+    config_um : float, optional
+        What the config says.
 
     Returns
     -------
@@ -28,12 +28,12 @@ def shared_pixel_size(
         The notices are sentences for a person: what was overruled, or taken from one mask alone.
     """
     from_masks = [(name, um) for name, um in (("source", source_um), ("target", target_um)) if um]
-    chosen, origin = config_um, "the config"
+    chosen, origin = UNKNOWN_UM if config_um is None else config_um, "the config"
     if transform_um is not None:
         chosen, origin = transform_um, "the transform"
-        if config_um != UNKNOWN_UM:
+        if config_um is not None:
             from_masks.append(("config", config_um))
-    elif config_um == UNKNOWN_UM and from_masks:
+    elif config_um is None and from_masks:
         sizes = [um for _, um in from_masks]
         if not math.isclose(sizes[0], sizes[-1], rel_tol=_SAME_SIZE):
             raise PixelSizeError(

@@ -39,7 +39,7 @@ def checked_px_size(px_size_um: Any) -> float:
         raise PixelSizeError(
             "a finite, positive pixel size in um",
             repr(px_size_um),
-            "give the side of one pixel, such as px_size_um=0.65; 1.0 means lengths in pixels "
+            "give the side of one pixel, such as px_size_um=0.65 "
             f"(from {_LEAST_PX_SIZE_UM:g} to {_LARGEST_PX_SIZE_UM:g})",
         )
     return float(px_size_um)

@@ -1,6 +1,6 @@
 """All unit maths: micrometres, canonical and work pixels, cost units, and what the peers call these parameters.
 
-A person sets lengths: the blur (below it nothing is resolved) and the reach (beyond it mass is created and destroyed
+A person sets lengths: the blur (below it nothing is resolved) and the reach (well beyond it mass is created and destroyed
 rather than moved). Engines see cost units in work pixels: eps = blur^p and lam = reach^p, where p is 2 for
 ``sqeuclidean`` and 1 for ``euclidean``. Config files of the past set `epsilon` and `marginal_relaxation` directly, in
 cost units after `coord_scale`, where the cost is (coord_scale * work pixels)^p.

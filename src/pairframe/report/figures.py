@@ -35,12 +35,11 @@ from pairframe.report.style import (
     WARNING_COLOUR,
     add_scale_bar,
     in_words,
-    length_unit,
     new_figure,
     percent,
 )
 from pairframe.report.thumbnail import thumbnail
-from pairframe.report.view import UNFINISHED, compose, full_pixel_mass, is_area, outline, show
+from pairframe.report.view import UNFINISHED, compose, full_pixel_mass, is_area, length_word, outline, show
 from pairframe.results import TransportResult
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def _summary_grid(result: TransportResult) -> tuple[int, int]:
 
 
 def _headline(result: TransportResult, figure: Figure) -> None:
-    unit = length_unit(result.transform.px_size_um)
+    unit = length_word(result)
     mass_unit = "px" if is_area(result) else "of mass"
     growth = "" if result.M_source == 0 else f" ({percent(result.M_target, result.M_source)} of the source)"
     lines = [

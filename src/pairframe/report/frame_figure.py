@@ -50,8 +50,9 @@ def frame_overview(
         bottom, right = max(bottom, bucket.y1), max(right, bucket.x1)
     ax.plot([0, w, w, 0, 0], [0, 0, h, h, 0], color="0.4", lw=1, label="canvas")
     margin = 0.02 * max(bottom, right)
+    strip = 0.06 * max(bottom, right)  # under everything, for the scale bar: no line runs through its words
     ax.set_xlim(-margin, right + margin)
-    ax.set_ylim(bottom + margin, -margin)
+    ax.set_ylim(bottom + margin + strip, -margin)
     ax.set_aspect("equal")
     for colour, name in ((SOURCE_COLOUR, "source"), (TARGET_COLOUR, "target")):
         ax.fill([], [], color=colour, alpha=0.6, label=name)
@@ -62,7 +63,7 @@ def frame_overview(
         f"pair frame: crop {crop.h} x {crop.w} px, s = {s}, "
         f"work grid {transform.work_valid_box_yx.h} x {transform.work_valid_box_yx.w} of {transform.work_px_size_um:g} {unit}"
     )
-    add_scale_bar(ax, transform.px_size_um, transform.canon_shape_hw)
+    add_scale_bar(ax, transform.px_size_um, (strip, right), (bottom + margin / 2, 0.0))
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     return ax
 

@@ -20,11 +20,10 @@ from pairframe.report.style import (
     SOURCE_COLOUR,
     TARGET_COLOUR,
     WARNING_COLOUR,
-    length_unit,
     rgb,
     round_length,
 )
-from pairframe.report.view import UNFINISHED, compose, full_pixel_mass
+from pairframe.report.view import UNFINISHED, compose, full_pixel_mass, length_word
 from pairframe.results import TransportResult
 
 if TYPE_CHECKING:
@@ -92,10 +91,8 @@ def _captioned(
 ) -> Image.Image:
     from PIL import Image, ImageDraw
 
-    h, w = picture.shape[:2]
-    zoom = LONG_SIDE_PX / max(h, w)
-    size = (max(1, round(w * zoom)), max(1, round(h * zoom)))
-    image = resized(to_image(picture), size)
+    image = fitted(to_image(picture), LONG_SIDE_PX)
+    size, zoom = image.size, LONG_SIDE_PX / max(picture.shape[:2])
     for mask, colour in rims:
         grown = resized(Image.fromarray(mask.astype(np.uint8) * 255), size).point(lambda v: 255 * (v > 127))
         image.paste(to_image(np.broadcast_to(rgb(colour), (1, 1, 3))).resize(size), mask=_rim(grown))
@@ -130,7 +127,7 @@ def _scale_and_time(
     px_um = result.transform.work_px_size_um / zoom  # of one pixel of the picture
     length = round_length(0.25 * width * px_um)
     draw.rectangle((8, top + 6, 8 + round(length / px_um), top + 9), fill="black")
-    text = f"{length:g} {length_unit(result.transform.px_size_um)}"
+    text = f"{length:g} {length_word(result)}"
     draw.text((14 + round(length / px_um), top), text, fill="black", font=_font(12))
     draw.text((width - 8, top), f"t = {time:.2f}", fill="black", font=_font(12), anchor="ra")
 
@@ -144,11 +141,17 @@ def _rim(mask: Image.Image) -> Image.Image:
     return ImageChops.subtract(mask, inner.crop((1, 1, mask.width + 1, mask.height + 1)))
 
 
+def fitted(image: Image.Image, longest_px: int) -> Image.Image:
+    """The same image with a longer side of so many pixels."""
+    zoom = longest_px / max(image.size)
+    return resized(image, (max(1, round(image.width * zoom)), max(1, round(image.height * zoom))))
+
+
 def resized(image: Image.Image, size_wh: tuple[int, int]) -> Image.Image:
     """Smaller by means, larger as it is: pixels stay pixels."""
     from PIL import Image
 
-    smaller = size_wh[0] < image.width
+    smaller = size_wh[0] < image.width or size_wh[1] < image.height
     return image.resize(size_wh, Image.Resampling.BOX if smaller else Image.Resampling.NEAREST)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines import Status
-from pairframe.frame import tight_box
+from pairframe.frame import BoxYX, tight_box
 from pairframe.report.style import (
     COST_MAP,
     CREATED_MAP,
@@ -21,16 +22,18 @@ from pairframe.report.style import (
     TITLE_SIZE,
     colour_map,
     in_words,
-    length_unit,
     percent,
     rgb,
     round_length,
 )
 from pairframe.report.view import (
+    circles,
     frame_box,
     full_pixel_mass,
+    has_moved,
     in_frame,
     is_area,
+    length_word,
     lifted,
     mark_unfinished,
     outline,
@@ -46,10 +49,12 @@ if TYPE_CHECKING:
 Float = NDArray[np.float64]
 
 N_ARROWS = 14  # along the longer side of what moved
-SMALLEST_SPEED_PX = (
-    0.05  # canonical px: the colour scale of a pair that did not move does not zoom into rounding errors
-)
+CLOSEST_ARROWS = 1 / 48  # of the frame's longer side: in a small object, arrows are fewer rather than a black heap
+FEWEST_ARROWS = 10  # unless the object has no room for them
+# Canonical px: the colour scale of a pair that did not move does not zoom into rounding errors.
+SMALLEST_SPEED_PX = 0.05
 MOST_MAGNIFICATION = 50.0
+FLAT = 0.3  # height over width of a frame beside which a colour bar has no room for many words
 
 
 def pair_overlay(result: TransportResult, ax: Axes) -> Axes:
@@ -60,21 +65,24 @@ def pair_overlay(result: TransportResult, ax: Axes) -> Axes:
         spine.set(color=CROP_COLOUR, linewidth=1.5)
     for a, b, name in ((1, 0, "source"), (0, 1, "target"), (1, 1, "both")):
         ax.fill([], [], color=tint(np.array([[a]]), np.array([[b]]))[0, 0], label=name)
-    crop, (h, w) = result.transform.pair_crop_box_yx, result.transform.canon_shape_hw
+    sides = ((result.work.mass_source, SOURCE_COLOUR), (result.work.mass_target, TARGET_COLOUR))
+    marked = [circles(result, mass, ax, colour) for mass, colour in sides]
+    if any(marked):
+        ax.scatter([], [], s=40, facecolors="none", edgecolors="0.3", label="around tiny ones")
+    crop = result.transform.pair_crop_box_yx
     narrow = crop.h > 1.5 * crop.w
     # Beside a narrow frame; under a wide one, below the scale bar.
     ax.legend(
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0) if narrow else (0.0, 0.0),
-        ncols=1 if narrow else 3,
+        ncols=1 if narrow else 4,
         frameon=False,
         fontsize=SMALL_SIZE,
         borderaxespad=0.1 if narrow else 1.3,
         borderpad=0.0,
         columnspacing=1.2,
     )
-    where = f"frame {crop.h} x {crop.w} at y {crop.y0}, x {crop.x0} of {h} x {w} px"
-    return _title(ax, "source and target", where)
+    return _title(ax, "source and target", f"{crop.h} x {crop.w} px at y {crop.y0}, x {crop.x0}")
 
 
 def created_map(result: TransportResult, ax: Axes) -> Axes:
@@ -95,15 +103,16 @@ def velocity_arrows(result: TransportResult, ax: Axes) -> Axes:
     """Where the source's mass went: arrows where it is known, on the source, with the target's rim.
 
     Arrows are as long as the way in the picture. When they would be too short to see, all are longer by one factor,
-    which the title names.
+    which the title names. When nothing moved, the source is a rim too.
     """
-    source = lifted(result, result.work.mass_source)
-    show(result, 1 - 0.35 * (1 - rgb(SOURCE_COLOUR)) * (source > 0)[..., None], ax)
+    left = lifted(result, result.work.mass_source) * has_moved(result)
+    show(result, 1 - 0.35 * (1 - rgb(SOURCE_COLOUR)) * (left > 0)[..., None], ax)
     outline(result, result.work.mass_target, ax, TARGET_COLOUR)
+    if not has_moved(result):
+        outline(result, result.work.mass_source, ax, SOURCE_COLOUR)
+        return _title(ax, "moved: nothing")
     field_px = in_frame(result, result.velocity_field) / result.transform.px_size_um
     ys, xs, step = _arrow_grid(np.isfinite(field_px[..., 0]))
-    if ys.size == 0:
-        return _title(ax, "moved: nothing")
     dy, dx = field_px[ys, xs].T
     factor = _magnification(np.hypot(dy, dx), step)
     corner = frame_box(result)
@@ -121,7 +130,7 @@ def velocity_arrows(result: TransportResult, ax: Axes) -> Axes:
         color="black",
         minlength=0.5,
     )
-    unit = length_unit(result.transform.px_size_um)
+    unit = length_word(result)
     scale = "arrows to scale" if factor == 1 else f"arrows {factor:g} times longer"
     return _title(
         ax,
@@ -138,10 +147,11 @@ def speed_map(result: TransportResult, ax: Axes) -> Axes:
     least = SMALLEST_SPEED_PX * result.transform.px_size_um
     most = max(least, float(speed[known].max())) if known.any() else least
     image = show(result, speed, ax, cmap=colour_map(SPEED_MAP), vmin=0.0, vmax=most)
-    outline(result, result.work.mass_target, ax)
     if not known.any():
+        outline(result, result.work.mass_source, ax)
         return _title(ax, "displacement: nothing moved")
-    unit = length_unit(result.transform.px_size_um)
+    outline(result, result.work.mass_target, ax)
+    unit = length_word(result)
     _colour_bar(image, ax, f"{unit}/frame")
     detail = f"{in_words(float(speed[known].max()))} {unit} at most, {in_words(result.mean_displacement_um)} {unit} on average"
     return _title(ax, "displacement of the source", detail)
@@ -151,14 +161,14 @@ def cost_source_map(result: TransportResult, ax: Axes) -> Axes:
     """The transport cost by where it started: mass times um^2 per canonical pixel."""
     ax = _cost_map(result, result.cost_source, ax)
     outline(result, result.work.mass_source, ax)
-    return _title(ax, "transport cost by start", _cost_total(result))
+    return _title(ax, "transport cost by start", _cost_words(result))
 
 
 def cost_target_map(result: TransportResult, ax: Axes) -> Axes:
     """The transport cost by where it ended: mass times um^2 per canonical pixel."""
     ax = _cost_map(result, result.cost_target, ax)
     outline(result, result.work.mass_target, ax)
-    return _title(ax, "transport cost by end", _cost_total(result))
+    return _title(ax, "transport cost by end", _cost_words(result))
 
 
 def convergence_plot(result: TransportResult, ax: Axes) -> Axes:
@@ -213,7 +223,7 @@ def _amount(result: TransportResult, mass: float) -> str:
     if not is_area(result):
         return f"{in_words(mass)} mass"
     px_size_um = result.transform.px_size_um
-    area = "" if length_unit(px_size_um) == "px" else f" = {in_words(mass * px_size_um**2)} µm²"
+    area = "" if length_word(result) == "px" else f" = {in_words(mass * px_size_um**2)} µm²"
     return f"{in_words(mass)} px{area}"
 
 
@@ -224,7 +234,7 @@ def _mass_map(result: TransportResult, mass: Float, colours: tuple[str, tuple[st
     full = full_pixel_mass(result)
     image = show(result, picture, ax, cmap=colour_map(colours), vmin=0.0, vmax=full)
     label = "mass per pixel"
-    if is_area(result) and length_unit(result.transform.px_size_um) == "µm":
+    if is_area(result) and length_word(result) == "µm" and not _is_flat(ax):
         label += f"\n(1 px = {in_words(result.transform.px_area_um2)} µm²)"
     _colour_bar(image, ax, label)
     return ax
@@ -235,18 +245,22 @@ def _cost_map(result: TransportResult, cost: Float, ax: Axes) -> Axes:
     blur_cost = full_pixel_mass(result) * result.blur_um**result.scales.power
     most = max(4 * blur_cost, float(result.cost_source.max()), float(result.cost_target.max()))
     inside = in_frame(result, cost)
-    picture = np.where(inside > 0, inside, np.nan)
+    picture = np.where((inside > 0) & has_moved(result), inside, np.nan)
     image = show(result, picture, ax, cmap=colour_map(COST_MAP), vmin=0.0, vmax=most)
+    if not has_moved(result):  # a scale of nothing would only be read as something
+        return ax
     _colour_bar(image, ax, f"mass × {_cost_unit(result)} per pixel")
     return ax
 
 
 def _cost_unit(result: TransportResult) -> str:
-    unit = length_unit(result.transform.px_size_um)
+    unit = length_word(result)
     return f"{unit}²" if result.scales.power == 2 else unit
 
 
-def _cost_total(result: TransportResult) -> str:
+def _cost_words(result: TransportResult) -> str:
+    if not has_moved(result):
+        return "none: nothing moved"
     return f"{in_words(result.total_transport_cost_um2)} mass × {_cost_unit(result)} in all"
 
 
@@ -259,27 +273,40 @@ def _colour_bar(image: AxesImage, ax: Axes, label: str) -> None:
     figure = ax.get_figure()
     assert figure is not None
     bar = figure.colorbar(image, cax=ax.inset_axes((1 + 0.6 * thickness, 0.0, thickness, 1.0)))
-    bar.locator = MaxNLocator(4)
+    bar.locator = MaxNLocator(2 if _is_flat(ax) else 4)
     bar.formatter = FuncFormatter(lambda value, _: in_words(value))
     bar.update_ticks()
     bar.ax.tick_params(labelsize=SMALL_SIZE)
     bar.set_label(label, fontsize=SMALL_SIZE)
 
 
+def _is_flat(ax: Axes) -> bool:
+    (x0, x1), (y1, y0) = ax.get_xlim(), ax.get_ylim()
+    return y1 - y0 < FLAT * (x1 - x0)
+
+
 def _arrow_grid(known: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
-    """Rows and columns of an even grid over the known pixels (H, W), and its step in px."""
+    """Rows and columns of an even grid over the known pixels (H, W), of which there are some, and its step in px."""
     box = tight_box(known)
-    if box is None:
-        none = np.zeros(0, dtype=np.intp)
-        return none, none, 1
-    step = max(1, round(max(box.h, box.w) / N_ARROWS))
-    ys, xs = np.mgrid[box.y0 + min(step, box.h) // 2 : box.y1 : step, box.x0 + min(step, box.w) // 2 : box.x1 : step]
+    assert box is not None
+    least = max(1, round(max(box.h, box.w) / N_ARROWS))
+    step = max(least, math.ceil(CLOSEST_ARROWS * max(known.shape)))
+    ys, xs = _grid_points(box, step)
+    while known[ys, xs].sum() < FEWEST_ARROWS and step > least:
+        step = max(least, step // 2)
+        ys, xs = _grid_points(box, step)
     on = known[ys, xs]
     if not on.any():  # thin or scattered: the grid may miss all of it
         ys, xs = np.nonzero(known)
         every = max(1, ys.size // N_ARROWS)
         return ys[::every], xs[::every], step
     return ys[on], xs[on], step
+
+
+def _grid_points(box: BoxYX, step: int) -> NDArray[np.intp]:
+    """(2, N) rows and columns of every `step`-th pixel of a box, as far inside it as the step allows."""
+    first_y, first_x = box.y0 + min(step, box.h) // 2, box.x0 + min(step, box.w) // 2
+    return np.mgrid[first_y : box.y1 : step, first_x : box.x1 : step].reshape(2, -1)
 
 
 def _magnification(lengths_px: Float, step_px: int) -> float:

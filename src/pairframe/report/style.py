@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,8 +32,11 @@ DESTROYED_MAP = ("destroyed", ("#FFFFFF", "#F3B58A", "#D55E00", "#5A2700"))
 SPEED_MAP, COST_MAP = "viridis", "magma_r"
 
 TITLE_SIZE, SMALL_SIZE = 10, 8
+LEAST_PERCENT = 1e-3  # below it there is no telling how much
+ROUNDING = 1e-9  # of a whole: a sum of many pixels is not more exact
 
 
+@lru_cache(maxsize=8)
 def colour_map(colours: str | tuple[str, tuple[str, ...]]) -> Colormap:
     """A colour map by its name, or made from (name, colours); what is no number gets no colour."""
     import matplotlib
@@ -63,7 +67,7 @@ def new_figure(width_in: float, height_in: float) -> Figure:
 
 
 def length_unit(px_size_um: float) -> str:
-    """``µm``, or ``px`` when a pixel counts as 1: then nobody said how large it is, and no picture invents it."""
+    """``µm``, or ``px`` when a pixel counts as 1: of a frame alone nobody knows more, and no picture invents it."""
     return "px" if px_size_um == 1.0 else "µm"
 
 
@@ -82,9 +86,24 @@ def in_words(value: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share (of a whole > 0) as a person writes it; rounding errors are no share."""
-    share = 100 * part / whole
-    return "<0.001%" if 0 < share < 1e-3 else f"{share:.3g}%"
+    """A share (of a whole > 0) as a person writes it; ``100%`` is said of all of it only, and of rounding errors."""
+    return f"{percent_digits(100 * part / whole)}%"
+
+
+def percent_digits(share_percent: float) -> str:
+    """Three digits of a percentage, and more to tell nearly all from all: ``42.6``, ``99.96``, ``>99.999``."""
+    missing = abs(100 - share_percent)
+    if 0 < share_percent <= 100 * ROUNDING:
+        return "0"
+    if 0 < share_percent < LEAST_PERCENT:
+        return f"<{LEAST_PERCENT:g}"
+    if missing <= 100 * ROUNDING:
+        return "100"
+    if missing < LEAST_PERCENT:
+        return ">99.999" if share_percent < 100 else "<100.001"
+    if missing < 1:
+        return f"{share_percent:.{-math.floor(math.log10(missing))}f}".rstrip("0").rstrip(".")
+    return f"{share_percent:.3g}" if abs(share_percent) < 1e3 else in_words(share_percent)
 
 
 # --- scale bars ------------------------------------------------------------------------------
@@ -99,7 +118,7 @@ def round_length(target: float) -> float:
 
 
 def add_scale_bar(
-    ax: Axes, px_size_um: float, shape_hw: tuple[int, int], corner_yx: tuple[float, float] = (0.0, 0.0)
+    ax: Axes, px_size_um: float, shape_hw: tuple[float, float], corner_yx: tuple[float, float] = (0.0, 0.0)
 ) -> Axes:
     """A bar of a round length, at most a fifth of the width of what is seen, in its lower right corner."""
     h, w = shape_hw
@@ -118,7 +137,7 @@ def add_scale_bar(
     return ax
 
 
-def add_scale_bar_below(ax: Axes, px_size_um: float, left_right_px: tuple[float, float]) -> Axes:
+def add_scale_bar_below(ax: Axes, px_size_um: float, left_right_px: tuple[float, float], unit: str = "") -> Axes:
     """The same bar under the lower left corner, where it hides nothing, whatever is painted above it."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -129,7 +148,7 @@ def add_scale_bar_below(ax: Axes, px_size_um: float, left_right_px: tuple[float,
     ends = [left, left + length_px]
     ax.plot(ends, [0, 0], color="black", lw=3, solid_capstyle="butt", transform=below, clip_on=False)
     ax.annotate(
-        f"{length:g} {length_unit(px_size_um)}",
+        f"{length:g} {unit or length_unit(px_size_um)}",
         (ends[1], 0),
         xycoords=below,
         xytext=(4, 0),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines import Status
-from pairframe.frame import BoxYX
+from pairframe.frame import BoxYX, GridTransform
 from pairframe.report.style import (
     CREATED_COLOUR,
     DESTROYED_COLOUR,
@@ -28,10 +28,36 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 Float = NDArray[np.float64]
+SMALLEST_SEEN = 0.02  # of the frame's longer side: what is smaller has a circle around it
+MOST_CIRCLES = 60  # more of them hide the picture
 UNFINISHED = (Status.max_iterations, Status.impossible)
 
 
-def frame_box(result: TransportResult) -> BoxYX:
+class SeenMaps(Protocol):
+    """What of the work grid can be seen: (Hw, Ww) masses, and (Hw, Ww, 2) work px/frame, NaN where unknown."""
+
+    @property
+    def mass_source(self) -> Float: ...
+    @property
+    def mass_target(self) -> Float: ...
+    @property
+    def mass_created(self) -> Float: ...
+    @property
+    def mass_destroyed(self) -> Float: ...
+    @property
+    def velocity_px(self) -> Float: ...
+
+
+class Seen(Protocol):
+    """A result, or what of it can be seen."""
+
+    @property
+    def transform(self) -> GridTransform: ...
+    @property
+    def work(self) -> SeenMaps: ...
+
+
+def frame_box(result: Seen) -> BoxYX:
     """The part of the frame that lies on the canvas, canonical px."""
     return result.transform.pair_crop_box_yx.clamp(result.transform.canon_shape_hw)
 
@@ -41,21 +67,42 @@ def in_frame(result: TransportResult, canonical: NDArray[Any]) -> NDArray[Any]:
     return canonical[frame_box(result).slices]
 
 
-def lifted(result: TransportResult, mass_work: Float) -> Float:
+def lifted(result: Seen, mass_work: Float) -> Float:
     """Work-grid mass (Hw, Ww) as mass per canonical pixel inside the frame, (H, W)."""
+    return _alone(result).rasterize_to_canon(mass_work)
+
+
+def lifted_speed(result: Seen) -> Float:
+    """Length of the displacement inside the frame, (H, W) in um/frame; NaN where unknown."""
+    velocity = _alone(result).rasterize_velocity_to_canon(result.work.velocity_px)
+    speed: Float = np.hypot(velocity[..., 0], velocity[..., 1])
+    return speed
+
+
+def _alone(result: Seen) -> GridTransform:
+    """The frame without the canvas around it."""
     crop = result.transform.pair_crop_box_yx
-    alone = replace(
+    return replace(
         result.transform,
         canon_shape_hw=frame_box(result).shape_hw,
         pair_crop_box_yx=BoxYX(0, crop.h, 0, crop.w),
     )
-    return alone.rasterize_to_canon(mass_work)
 
 
-def full_pixel_mass(result: TransportResult) -> float:
+def full_pixel_mass(result: Seen) -> float:
     """The most mass that a canonical pixel holds on either side; 1 for masks."""
     most = max(float(mass.max()) for mass in (result.work.mass_source, result.work.mass_target))
     return most / result.transform.downsample_factor**2
+
+
+def has_moved(result: TransportResult) -> bool:
+    """Whether any mass moved so that its way is known."""
+    return bool(result.work.velocity_valid.any())
+
+
+def length_word(result: TransportResult) -> str:
+    """The unit of its lengths as people write it: ``µm``, or ``px`` when nobody said how large a pixel is."""
+    return "px" if result.length_unit == "px" else "µm"
 
 
 def is_area(result: TransportResult) -> bool:
@@ -117,7 +164,7 @@ def show(result: TransportResult, picture: Float, ax: Axes, **style: Any) -> Axe
     ax.set_yticks([])
     for spine in ax.spines.values():
         spine.set_color("0.6")
-    add_scale_bar_below(ax, result.transform.px_size_um, (crop.x0, crop.x1))
+    add_scale_bar_below(ax, result.transform.px_size_um, (crop.x0, crop.x1), length_word(result))
     mark_unfinished(result, ax)
     return image
 
@@ -140,8 +187,10 @@ def mark_unfinished(result: TransportResult, ax: Axes) -> None:
 
 
 def outline(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "0.55") -> None:
-    """The rim of a mask as a thin line along its pixels' edges; (Hw, Ww) work-grid mass."""
+    """The rim of a mask as a thin line along its pixels' edges, and `circles`; (Hw, Ww) work-grid mass."""
     from matplotlib.collections import LineCollection
+
+    circles(result, mass_work, ax, colour)
 
     mask = np.pad(lifted(result, mass_work) > 0, 1)  # a rim also where the mask meets the frame
     corner = frame_box(result)
@@ -151,3 +200,25 @@ def outline(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "
     upright = np.stack([np.stack([x, y], axis=-1), np.stack([x, y + 1], axis=-1)], axis=1)
     edges = np.concatenate([level, upright]) + np.array([corner.x0, corner.y0])
     ax.add_collection(LineCollection(list(edges), colors=colour, linewidths=0.8, capstyle="projecting"), autolim=False)
+
+
+def circles(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "0.55") -> bool:
+    """Circles around the objects of a mask that are too small to see in their frame; whether there are any."""
+    centres_yx = specks(lifted(result, mass_work) > 0, SMALLEST_SEEN * max(result.transform.pair_crop_box_yx.shape_hw))
+    if not 0 < len(centres_yx) <= MOST_CIRCLES:
+        return False
+    corner = frame_box(result)
+    y, x = (centres_yx + np.array([corner.y0, corner.x0])).T
+    ax.scatter(x, y, s=70, facecolors="none", edgecolors=colour, linewidths=1.0, clip_on=False)
+    return True
+
+
+def specks(mask: NDArray[np.bool_], smallest_px: float) -> Float:
+    """(N, 2) middles, y and x in px, of the connected parts of a mask (H, W) whose longer side is below `smallest_px`."""
+    from scipy import ndimage
+
+    labels, _ = ndimage.label(mask, structure=np.ones((3, 3)))
+    sides = [[(part.start, part.stop) for part in box] for box in ndimage.find_objects(labels)]
+    small = [box for box in sides if max(stop - start for start, stop in box) < smallest_px]
+    middles: Float = np.array(small, dtype=np.float64).reshape(-1, 2, 2).mean(axis=2)
+    return middles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from pairframe._version import __version__
 from pairframe.engines import Solution, Status, get_engine
 from pairframe.engines.backends import versions_of
-from pairframe.frame import GridTransform
+from pairframe.frame import BoxYX, GridTransform
 from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, lift
 from pairframe.problem import Penalty, Scales, TransportConfig, plan_cost_plus_entropy
 from pairframe.results.result import TransportResult, WorkMaps
@@ -62,6 +63,40 @@ class Context:
     def with_notices(self, *notices: str) -> Context:
         """The same, with more to say."""
         return replace(self, notices=(*self.notices, *notices))
+
+
+FEWEST_WORK_PX = 8  # along the shorter side of a mask: a disc of fewer is no disc any more
+LEAST_BLUR_WORK_PX = 0.5  # of two neighbours the kernel then sees one, to 2 %
+
+
+def resolution_notices(context: Context, boxes: Sequence[BoxYX | None]) -> tuple[str, ...]:
+    """What a person should know when the work grid is too coarse for the masks, or for the blur.
+
+    `boxes` are the tight boxes of source and target, canonical px.
+    """
+    transform, factor = context.transform, context.transform.downsample_factor
+    if context.is_empty:
+        return ()
+    notices = []
+    masses = (context.mass_work_a, context.mass_work_b)
+    for name, mass, box in zip(("source", "target"), masses, boxes, strict=True):
+        height, width = (int(np.ptp(np.flatnonzero(mass.any(axis=axis)))) + 1 for axis in (1, 0))
+        if factor > 1 and min(height, width) < FEWEST_WORK_PX:
+            finer = 1 if box is None else max(1, min(box.shape_hw) // FEWEST_WORK_PX)
+            notices.append(
+                f"with downsample_factor {factor} the {name} is only {height} x {width} work pixels large: its shape, and "
+                f"what happens inside a work pixel, cannot be seen well; use a downsample_factor of {finer} or less"
+            )
+    scales, config = context.scales, context.config
+    blur_um = scales.length_um_from_cost_work(scales.epsilon_work(config.epsilon, config.blur_um))
+    if not notices and blur_um < LEAST_BLUR_WORK_PX * transform.work_px_size_um:
+        unit, work_px = config.length_unit, transform.work_px_size_um
+        notices.append(
+            f"the blur of {blur_um:.3g} {unit} is less than half a work pixel of {work_px:.3g} {unit}: the work pixel, not "
+            f"the blur, sets what can be seen; raise blur_um to {work_px:.3g}"
+            + (", or lower downsample_factor" if factor > 1 else "")
+        )
+    return tuple(notices)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import FileError, PixelSizeError, UnknownFormatError
+from pairframe.errors import FileError, PixelSizeError, StoreWriteError, UnknownFormatError
 from pairframe.results import disk
 from pairframe.results.result import TransportResult
-from pairframe.results.rows import result_row
+from pairframe.results.rows import column_unit, result_row
 from pairframe.results.schema import BY_NAME
 
 CHANNELS = ("source", "target", "created", "destroyed", "dy", "dx", "speed")
@@ -28,7 +28,7 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
 
     float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
-    (um/frame, NaN where unknown). A result in pixels (``px_size_um`` 1.0) gets no micrometres.
+    (um/frame, NaN where unknown). A result in pixels (see `TransportResult.length_unit`) gets no micrometres.
     """
     import tifffile
 
@@ -44,7 +44,7 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     metadata: dict[str, Any] = {
         "axes": "CYX",
         "mode": "grayscale",
-        "unit": "pixel" if size == 1.0 else "micron",
+        "unit": "pixel" if result.length_unit == "px" else "micron",
         "Labels": list(CHANNELS),
         "Ranges": tuple(limit for channel in channels for limit in _shown_range(channel)),
     }
@@ -73,13 +73,14 @@ def tif_channels(result: TransportResult) -> NDArray[np.float32]:
 def export_csv(result: TransportResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write one line per work pixel that has mass in either mask, and beside it ``<name>_scalars.csv``.
 
-    Numbers have all their digits; unknown ones are empty.
+    Numbers have all their digits; unknown ones are empty. Without a pixel size the names of columns say px, not um.
     """
     path = _new_path(path, (".csv",), overwrite)
     scalars_path = _new_path(path.with_name(f"{path.stem}_scalars.csv"), (".csv",), overwrite)
     row = result_row(result, "pair")
+    kind = {"in_px": result.length_unit == "px", "is_euclidean": result.config.metric == "euclidean"}
     scalars = [
-        (name, value, BY_NAME[name].unit, BY_NAME[name].meaning)
+        (name, value, column_unit(name, **kind), BY_NAME[name].meaning)
         for name, value in row.items()
         if name not in _NOT_SCALARS
     ]
@@ -95,19 +96,20 @@ def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
     centre_um = transform.work_to_canon_yx(np.stack([y, x], axis=-1) + 0.5) * transform.px_size_um
     velocity_um = work.velocity_px[y, x] * transform.work_px_size_um
     um_per_cost = result.scales.cost_um_from_cost_work(1.0)
-    cost = "cost_{}_um2" if result.scales.power == 2 else "cost_{}_um"
+    unit = result.length_unit
+    cost = f"cost_{{}}_{unit}2" if result.scales.power == 2 else f"cost_{{}}_{unit}"
     return {
         "work_y": y,
         "work_x": x,
-        "y_um": centre_um[:, 0],
-        "x_um": centre_um[:, 1],
+        f"y_{unit}": centre_um[:, 0],
+        f"x_{unit}": centre_um[:, 1],
         "mass_source": work.mass_source[y, x],
         "mass_target": work.mass_target[y, x],
         "mass_created": work.mass_created[y, x],
         "mass_destroyed": work.mass_destroyed[y, x],
-        "dy_um_per_frame": velocity_um[:, 0],
-        "dx_um_per_frame": velocity_um[:, 1],
-        "speed_um_per_frame": np.hypot(velocity_um[:, 0], velocity_um[:, 1]),
+        f"dy_{unit}_per_frame": velocity_um[:, 0],
+        f"dx_{unit}_per_frame": velocity_um[:, 1],
+        f"speed_{unit}_per_frame": np.hypot(velocity_um[:, 0], velocity_um[:, 1]),
         cost.format("source"): work.cost_source[y, x] * um_per_cost,
         cost.format("target"): work.cost_target[y, x] * um_per_cost,
     }
@@ -139,6 +141,12 @@ def _new_path(path: str | os.PathLike[str], suffixes: tuple[str, ...], overwrite
     path = Path(path)
     if path.suffix.lower() not in suffixes:
         raise UnknownFormatError(f"a name that ends in {' or '.join(suffixes)}", f"{str(path)!r}", "change the name")
+    if not path.parent.is_dir():
+        raise StoreWriteError(
+            "an existing folder to write to",
+            f"{str(path.parent)!r}, which " + ("is a file" if path.parent.exists() else "does not exist"),
+            "make the folder first, or correct the path",
+        )
     if os.path.lexists(path) and (not overwrite or path.is_dir()):
         raise FileError("a new file", f"{str(path)!r}, which exists", "choose another name or pass overwrite=True")
     return path

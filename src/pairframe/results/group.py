@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,15 @@ def group_files(variables: list[Variable], attributes: dict[str, Any]) -> dict[s
 
 def read_group(folder: Path, pair_id: str) -> TransportResult:
     """The result in a group; an error when anything is missing, changed or of another pair."""
+    attributes, arrays = read_arrays(folder, pair_id)
+    with damage_is_our_error(folder):
+        return result_from(arrays, attributes)
+
+
+def read_arrays(
+    folder: Path, pair_id: str, names: Collection[str] | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Attributes and arrays of a group, all of them or some; an error when these are missing, changed or of another pair."""
     with damage_is_our_error(folder):
         node = json.loads((folder / METADATA).read_bytes())
         attributes: dict[str, Any] = node["attributes"]
@@ -39,10 +48,9 @@ def read_group(folder: Path, pair_id: str) -> TransportResult:
         if attributes["pair_id"] != pair_id:
             raise ValueError(f"it holds the pair {ascii(attributes['pair_id'])[:80]}")
         transform = GridTransform.from_json(attributes["transform"])
-        arrays: dict[str, Any] = node["consolidated_metadata"]["metadata"]
-        return result_from(
-            {name: _read_array(folder, name, about, transform) for name, about in arrays.items()}, attributes
-        )
+        known: dict[str, Any] = node["consolidated_metadata"]["metadata"]
+        wanted = known if names is None else names
+        return attributes, {name: _read_array(folder, name, known[name], transform) for name in wanted}
 
 
 def check_version(found: object, where: Path) -> None:

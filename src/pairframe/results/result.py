@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.float64]
 Bool = NDArray[np.bool_]
+NO_ANSWER = "answer     none: the numbers left what can be computed, so nothing is known about what moved"
+_ROUNDING = 1 + 1e-9
 
 
 class _FrozenArrays:
@@ -77,6 +79,7 @@ class TransportResult(_FrozenArrays):
     """What a comparison of two masks found. Arrays are (Hc, Wc) on the canonical image, so they overlay on it.
 
     Masses are in pixel-mass units; "cost" is mass times work px^2 with `coord_scale` undone (``euclidean``: work px).
+    Where a name says um, the unit is `length_unit`: pixels when nobody said how large a pixel is.
 
     Attributes
     ----------
@@ -168,13 +171,33 @@ class TransportResult(_FrozenArrays):
         )
 
     @property
+    def length_unit(self) -> str:
+        """``um``, or ``px`` when neither the config nor a mask said how large a pixel is."""
+        return self.config.length_unit
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the numbers mean anything. After ``impossible`` they do not: they only keep the books balanced."""
+        return self.status != Status.impossible
+
+    @property
+    def destroyed_is_noise(self) -> bool:
+        """Whether no more was destroyed than the method calls destroyed when the source meets itself."""
+        return self.total_mass_destroyed <= self.M_source * self.noise_floor * _ROUNDING
+
+    @property
+    def created_is_noise(self) -> bool:
+        """Whether no more was created than the method calls created when the target meets itself."""
+        return self.total_mass_created <= self.M_target * self.noise_floor_target * _ROUNDING
+
+    @property
     def blur_um(self) -> float:
         """Below this length nothing is resolved, um."""
         return self._length_um(self.epsilon)
 
     @property
     def reach_um(self) -> float:
-        """Beyond this distance mass is created and destroyed rather than moved, um; inf when balanced."""
+        """The farther beyond this distance, the less mass moves rather than is destroyed and created, um; inf when balanced."""
         return self._length_um(self.lambda_unbalanced)
 
     @property
@@ -199,25 +222,37 @@ class TransportResult(_FrozenArrays):
 
     def summary(self) -> str:
         """A few lines with units, for a person."""
-        unit = "work px^2" if self.scales.power == 2 else "work px"
-        destroyed = _share(self.total_mass_destroyed, self.M_source)
-        created = _share(self.total_mass_created, self.M_target)
+        unit = self.length_unit
         lines = [
-            f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} um^2",
-            f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} um^2",
-            f"moved      {self.total_mass_moved:.6g} mass"
-            + (f", on average by {self.mean_displacement_um:.4g} um" if self.total_mass_moved > 0 else ""),
-            f"destroyed  {self.total_mass_destroyed:.6g} mass, {destroyed} of the source (noise floor {100 * self.noise_floor:.2g}%)",
-            f"created    {self.total_mass_created:.6g} mass, {created} of the target (noise floor {100 * self.noise_floor_target:.2g}%)",
-            f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} mass {unit}",
-            f"objective  {self.objective:.6g} mass {unit}, certified to a relative gap of {self.relative_gap:.1e}",
-            f"scales     blur {self.blur_um:.4g} um, reach {self.reach_um:.4g} um, "
-            f"work pixel {self.transform.work_px_size_um:.4g} um, canonical pixel {self.transform.px_size_um:.4g} um",
+            f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} {unit}^2",
+            f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} {unit}^2",
+            *(self._answer_lines() if self.has_answer else [NO_ANSWER]),
+            f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, work pixel "
+            f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.transform.px_size_um:.4g} {unit}",
             f"solve      {self.status} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
         ]
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")
         return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+
+    def _answer_lines(self) -> list[str]:
+        cost = "mass work px^2" if self.scales.power == 2 else "mass work px"
+        moved = f"moved      {self.total_mass_moved:.6g} mass"
+        if self.total_mass_moved > 0:
+            moved += f", on average by {self.mean_displacement_um:.4g} {self.length_unit}"
+        sides = (
+            ("destroyed", "source", self.M_source, self.noise_floor, self.destroyed_is_noise),
+            ("created", "target", self.M_target, self.noise_floor_target, self.created_is_noise),
+        )
+        lines = [moved]
+        for what, of, whole, floor, is_noise in sides:
+            part = self.total_mass_destroyed if what == "destroyed" else self.total_mass_created
+            lines.append(f"{what:<10} {part:.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}")
+        return [
+            *lines,
+            f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} {cost}",
+            f"objective  {self.objective:.6g} {cost}, certified to a relative gap of {self.relative_gap:.1e}",
+        ]
 
     # --- keeping and showing -----------------------------------------------------------------
 
@@ -233,12 +268,14 @@ class TransportResult(_FrozenArrays):
         overwrite : bool
             Replace the pair of that name; also allows a folder with other things in it, which stay.
         """
+        from pairframe.results.schema import check_pair_id
         from pairframe.results.store import save
 
+        check_pair_id(pair_id)
         save(self, path, pair_id=pair_id, overwrite=overwrite)
 
     def to_xarray(self) -> xr.Dataset:
-        """All maps with coordinates in um and units; ``work_*`` are those of the work grid."""
+        """All maps with coordinates (um, or px: see `length_unit`) and units; ``work_*`` are those of the work grid."""
         from pairframe.results.xarray_view import to_xarray
 
         return to_xarray(self)
@@ -265,5 +302,10 @@ class TransportResult(_FrozenArrays):
         return f"TransportResult on a {h} x {w} canvas\n{self.summary()}"
 
 
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.2%}" if whole > 0 else "none"
+def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
+    """How much of a mask that is, held against what the method itself would make up."""
+    if not whole > 0:
+        return f"none {of}"
+    if is_noise and floor > 0:
+        return f"below the noise floor, {100 * floor:.2g}% {of}"
+    return f"{100 * part / whole:.4g}% {of} (noise floor {100 * floor:.2g}%)"

@@ -11,7 +11,7 @@ from typing import Any
 from pairframe.errors import PairframeError
 from pairframe.results.features import features_of
 from pairframe.results.result import TransportResult
-from pairframe.results.schema import FAILED, FIELDS, Row, check_row, checked_extra
+from pairframe.results.schema import BY_NAME, FAILED, FIELDS, Row, check_row, checked_extra
 
 
 def result_row(
@@ -68,6 +68,28 @@ def result_row(
     }
     fields = {column.name: getattr(result, column.name) for column in FIELDS}
     return check_row({**checked_extra(extra or {}), **about, **fields, **derived, **features_of(result)})
+
+
+def lengths_in_px(row: Mapping[str, Any]) -> bool:
+    """Whether nobody said how large a pixel is, so that the lengths of a row are in pixels; also of a failed row."""
+    config = row["config_json"]
+    return not isinstance(config, str) or json.loads(config).get("px_size_um") is None
+
+
+def column_unit(name: str, *, in_px: bool, is_euclidean: bool = False) -> str:
+    """The unit of a column for a given result: ``um`` is ``px`` without a pixel size, and a cost may be a length.
+
+    Parameters
+    ----------
+    in_px : bool
+        See `lengths_in_px` and `TransportResult.length_unit`.
+    is_euclidean : bool
+        Whether ``metric`` is ``euclidean``: costs are then mass times length.
+    """
+    unit = BY_NAME[name].unit
+    if is_euclidean and "mass" in unit:
+        unit = unit.replace("px^2", "px").replace("um^2", "um")
+    return unit.replace("um", "px") if in_px else unit
 
 
 def failed_row(

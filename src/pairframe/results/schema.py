@@ -99,11 +99,19 @@ FIELDS = (
 
 DERIVED = (
     _number("blur_um", "um", "below this length nothing is resolved"),
-    _number("reach_um", "um", "beyond this distance mass is created and destroyed rather than moved"),
+    _number(
+        "reach_um",
+        "um",
+        "soft limit: of mass that has to go d, about exp(-d^2/(2 reach^2)) moves; the rest is destroyed and created",
+    ),
     _number("mean_displacement_um", "um/frame", "mean displacement of the moved mass; NaN when none moved"),
     _number("percent_created", "%", "created mass, of the target; NaN when it is empty"),
     _number("percent_destroyed", "%", "destroyed mass, of the source; NaN when it is empty"),
-    _number("px_size_um", "um", "side of a canonical pixel; 1 when lengths are in pixels"),
+    _number(
+        "px_size_um",
+        "um",
+        "side of a canonical pixel; 1 when nobody said it (null in config_json), and lengths are in pixels",
+    ),
     _count("downsample_factor", "px", "canonical pixels along the side of a work pixel"),
     _count("canon_height_px", "px", "height of the canvas"),
     _count("canon_width_px", "px", "width of the canvas"),
@@ -178,9 +186,16 @@ def check_row(row: Mapping[str, Any]) -> Row:
 
 
 def check_pair_id(pair_id: object) -> str:
-    """Any text that can be written down; at least one character."""
-    if not isinstance(pair_id, str) or not pair_id or not _is_unicode(pair_id):
-        raise StoreRowError("a pair_id of at least one character", ascii(pair_id)[:80], "name the pair")
+    """The name of a pair, or an error that says what is wrong with it."""
+    if not isinstance(pair_id, str):
+        got = f"{ascii(pair_id)[:80]}, which is {type(pair_id).__name__}"
+        raise StoreRowError("a pair_id that is text", got, 'give it in quotes, e.g. pair_id="embryo 3"')
+    if not pair_id:
+        raise StoreRowError("a pair_id of at least one character", "an empty one", "name the pair")
+    if not _is_unicode(pair_id):
+        raise StoreRowError(
+            "a pair_id that can be written as UTF-8", ascii(pair_id)[:80], "leave out the bytes that are no characters"
+        )
     return pair_id
 
 

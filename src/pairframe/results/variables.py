@@ -15,6 +15,7 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform
 from pairframe.problem import TransportConfig
 from pairframe.results.result import TransportResult, WorkMaps
+from pairframe.results.rows import column_unit
 from pairframe.results.schema import FIELDS, SCHEMA_VERSION
 
 CANON = ("y_um", "x_um")
@@ -46,18 +47,18 @@ class Variable:
 
 def variables_of(result: TransportResult) -> list[Variable]:
     """Coordinates, the canonical maps, the work-grid maps (``work_*``) and the trace (``trace_*``)."""
-    transform, work, power = result.transform, result.work, result.scales.power
-    cost_um = "pixel mass um^2" if power == 2 else "pixel mass um"
+    transform, work, power, unit = result.transform, result.work, result.scales.power, result.length_unit
+    cost_um = f"pixel mass {unit}^2" if power == 2 else f"pixel mass {unit}"
     cost_work = "pixel mass work px^2" if power == 2 else "pixel mass work px"
     mass, velocity = "pixel mass", result.velocity_field
-    found = _coordinates(transform)
+    found = _coordinates(transform, unit)
     for name, values, units, meaning in (
         ("mass_source", transform.rasterize_to_canon(work.mass_source), mass, "source mass per pixel"),
         ("mass_target", transform.rasterize_to_canon(work.mass_target), mass, "target mass per pixel"),
         ("mass_created", result.mass_created, mass, "created mass per pixel"),
         ("mass_destroyed", result.mass_destroyed, mass, "destroyed mass per pixel"),
-        ("velocity_dy", velocity[..., 0], "um/frame", "displacement down; NaN where unknown"),
-        ("velocity_dx", velocity[..., 1], "um/frame", "displacement to the right; NaN where unknown"),
+        ("velocity_dy", velocity[..., 0], f"{unit}/frame", "displacement down; NaN where unknown"),
+        ("velocity_dx", velocity[..., 1], f"{unit}/frame", "displacement to the right; NaN where unknown"),
         ("velocity_valid", result.velocity_valid, "1", "where the displacement is known"),
         ("cost_source", result.cost_source, cost_um, "transport cost by where it started"),
         ("cost_target", result.cost_target, cost_um, "transport cost by where it ended"),
@@ -83,13 +84,16 @@ def variables_of(result: TransportResult) -> list[Variable]:
 def attributes_of(result: TransportResult) -> dict[str, Any]:
     """Scalars as they are (`plain_number`), the rest as JSON text, so that every format can hold them."""
     scalars = {column.name: plain_number(getattr(result, column.name)) for column in FIELDS}
+    kind = {"in_px": result.length_unit == "px", "is_euclidean": result.config.metric == "euclidean"}
+    units = {column.name: column_unit(column.name, **kind) for column in FIELDS if column.unit}
     return {
         "Conventions": "CF-1.11",
         "title": "comparison of two masks by unbalanced optimal transport",
         "schema_version": SCHEMA_VERSION,
         "status": str(result.status),
         **scalars,
-        "units": json.dumps({column.name: column.unit for column in FIELDS if column.unit}),
+        "units": json.dumps(units),
+        "length_unit": result.length_unit,
         "config": result.config.to_json(),
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
@@ -136,8 +140,8 @@ def _velocity(variables: Mapping[str, NDArray[Any]], prefix: str) -> NDArray[np.
     return np.stack([variables[f"{prefix}velocity_dy"], variables[f"{prefix}velocity_dx"]], axis=-1)
 
 
-def _coordinates(transform: GridTransform) -> list[Variable]:
-    """Centres of the pixels, um from the canvas's upper left corner."""
+def _coordinates(transform: GridTransform, unit: str) -> list[Variable]:
+    """Centres of the pixels, um (or px, as `unit` says) from the canvas's upper left corner."""
     (hc, wc), (hw, ww) = transform.canon_shape_hw, transform.work_shape_hw
     size = transform.px_size_um
     work_y = transform.work_to_canon_yx(np.stack([np.arange(hw) + 0.5, np.zeros(hw)], axis=-1))[:, 0]
@@ -145,6 +149,6 @@ def _coordinates(transform: GridTransform) -> list[Variable]:
     centres = ((np.arange(hc) + 0.5) * size, (np.arange(wc) + 0.5) * size, work_y * size, work_x * size)
     meanings = ("down from the top edge", "right from the left edge") * 2
     return [
-        Variable(name, (name,), values, "um", f"centres of the {'work ' * (name in WORK)}pixels, {meaning}")
+        Variable(name, (name,), values, unit, f"centres of the {'work ' * (name in WORK)}pixels, {meaning}")
         for name, values, meaning in zip(COORDINATES, centres, meanings, strict=True)
     ]

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def to_xarray(result: TransportResult) -> xr.Dataset:
-    """All maps with dimensions, coordinates (um, centres of pixels) and units.
+    """All maps with dimensions, coordinates (centres of pixels) and units.
+
+    The names ``y_um``, ``x_um`` are always the same; their units are px when nobody said how large a pixel is.
 
     Returns
     -------

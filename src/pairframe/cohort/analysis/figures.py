@@ -21,7 +21,6 @@ from pairframe.report.style import (
     TITLE_SIZE,
     add_scale_bar_below,
     colour_map,
-    length_unit,
     new_figure,
     round_length,
 )
@@ -40,6 +39,8 @@ GROUP_MARKERS = "osD^vP*X"
 MOST_GROUPS, MOST_BINS = 8, 8
 N_ARROWS = 14
 MOST_MAGNIFICATION = 50.0
+# Full colour is at least so much, that rounding errors get none: of a pixel's mass, and canonical px per frame.
+LEAST_MASS, LEAST_SPEED_PX = 0.01, 0.05
 _NAME_LENGTH = 28
 
 
@@ -61,7 +62,8 @@ def mean_field_figure(analysis: CohortAnalysis, what: str) -> Figure:
     window = _window(cells)
     values, colours = _MEAN_MAPS[what]
     top = max((float(np.nanmax(values(cell))) for cell in cells if np.isfinite(values(cell)).any()), default=0.0)
-    style: dict[str, Any] = {"cmap": colour_map(colours), "vmin": 0.0, "vmax": top or 1.0}
+    top = max(top, LEAST_SPEED_PX * grid.px_size_um if what == "velocity" else LEAST_MASS)
+    style: dict[str, Any] = {"cmap": colour_map(colours), "vmin": 0.0, "vmax": top}
     figure = new_figure(*_size_in(window, len(groups), n_bins))
     axes = figure.subplots(len(groups), n_bins, squeeze=False)
     image, factor = None, _magnification(cells, grid, window) if what == "velocity" else 1.0
@@ -69,13 +71,13 @@ def mean_field_figure(analysis: CohortAnalysis, what: str) -> Figure:
         for number in range(n_bins):
             ax, cell = axes[row][number], analysis.mean_fields[group, number]
             picture = values(cell)
-            image = _show(grid, np.where(picture > 0, picture, np.nan), window, ax, **style)
+            image = _show(analysis, np.where(picture > 0, picture, np.nan), window, ax, **style)
             if what == "velocity":
                 _arrows(cell, grid, window, factor, ax)
             pairs = f"{cell.n_pairs} pair{'s' * (cell.n_pairs != 1)}"
             title = f"{group_name(group)}\n{_bin_name(analysis, number)}{pairs}"
             ax.set_title(title, fontsize=SMALL_SIZE + 1, parse_math=False)
-    unit = f"{length_unit(grid.px_size_um)}/frame" if what == "velocity" else "mass per pixel"
+    unit = f"{members.length_unit}/frame" if what == "velocity" else "mass per pixel"
     if image is not None:
         bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
         longer = f"; arrows {factor:g} times longer" if factor > 1 else ""
@@ -150,7 +152,8 @@ def _magnification(cells: list[MeanField], grid: AnalysisGrid, window: Window) -
 
 def deviation_figure(analysis: CohortAnalysis) -> Figure:
     """How far each pair is from the reference's mean field: RMSE and cosine, over time or by group."""
-    members, unit = analysis.members, length_unit(analysis.grid.px_size_um)
+    members, unit = analysis.members, analysis.members.length_unit
+    over_time = members.time_column is not None and len({member.time for member in members.members}) > 1
     figure = new_figure(9.0, 3.6)
     panels = figure.subplots(1, 2)
     names = (("velocity_rmse_um", f"RMSE of the displacement ({unit}/frame)"), ("velocity_cosine", "cosine"))
@@ -159,7 +162,7 @@ def deviation_figure(analysis: CohortAnalysis) -> Figure:
         for number, group in enumerate(members.groups[:MOST_GROUPS]):
             own = [member for member in members.members if member.group == group]
             values = np.array([getattr(analysis.deviations[member.pair_id], name) for member in own])
-            if members.time_column is not None:
+            if over_time:
                 where = np.array([member.time for member in own])
                 _unit_lines(ax, where, values, [member.unit for member in own], number)
             else:
@@ -173,7 +176,7 @@ def deviation_figure(analysis: CohortAnalysis) -> Figure:
             }
             ax.scatter(where, values, zorder=3, label=group_name(group), **style)
         _plain_axes(ax, label)
-        if members.time_column is not None:
+        if over_time and members.time_column is not None:
             ax.set_xlabel(group_name(members.time_column), fontsize=SMALL_SIZE, parse_math=False)
         else:
             ax.set_xticks(range(len(members.groups[:MOST_GROUPS])), list(map(group_name, members.groups[:MOST_GROUPS])))
@@ -196,7 +199,7 @@ def _unit_lines(ax: Axes, times: Float, values: Float, units: list[str], number:
 
 def distance_figure(analysis: CohortAnalysis, distances: Distances) -> Figure:
     """Masks as points whose distances are as near as possible to the measured ones, and the matrix itself."""
-    members, unit = analysis.members, length_unit(analysis.grid.px_size_um)
+    members, unit = analysis.members, analysis.members.length_unit
     by_id = {member.pair_id: member for member in members.members}
     own = [by_id[name] for name in distances.pair_ids]
     figure = new_figure(9.6, 4.0)
@@ -219,10 +222,13 @@ def distance_figure(analysis: CohortAnalysis, distances: Distances) -> Figure:
     left.set_aspect("equal", adjustable="datalim")
     _plain_axes(left, f"second axis ({unit})")
     left.set_xlabel(f"first axis ({unit})", fontsize=SMALL_SIZE)
-    left.set_title(f"source masks; the plane holds {distances.embedding.explained:.0%}", fontsize=TITLE_SIZE)
+    held = distances.embedding.explained
+    words = f"the plane holds {held:.0%}" if math.isfinite(held) else "all are alike"
+    left.set_title(f"source masks; {words}", fontsize=TITLE_SIZE)
     _legend(left)
     order = sorted(range(len(own)), key=lambda i: (members.groups.index(own[i].group), own[i].unit, own[i].time))
-    image = right.imshow(distances.distance_um[np.ix_(order, order)], cmap="magma", vmin=0.0, interpolation="nearest")
+    matrix, most = distances.distance_um[np.ix_(order, order)], float(distances.distance_um.max())
+    image = right.imshow(matrix, cmap="magma", vmin=0.0, vmax=most or 1.0, interpolation="nearest")
     sizes = np.cumsum([sum(member.group == group for member in own) for group in members.groups])
     for edge in sizes[:-1]:
         right.axhline(edge - 0.5, color="white", lw=1.2)
@@ -245,17 +251,18 @@ def distance_figure(analysis: CohortAnalysis, distances: Distances) -> Figure:
 
 def hotspot_figure(analysis: CohortAnalysis, comparison: Comparison) -> Figure:
     """Group minus reference, faint where it may be chance; blocks that differ are framed."""
-    grid, unit = analysis.grid, length_unit(analysis.grid.px_size_um)
+    grid, unit = analysis.grid, analysis.members.length_unit
     window = _window(list(analysis.mean_fields.values()))
     wide = _size_in(window, 1, 1)[0] > 3.4
     figure = new_figure(*_size_in(window, 3 if wide else 1, 1 if wide else 3, extra_in=1.2))
     panels = figure.subplots(3 if wide else 1, 1 if wide else 3, squeeze=False).ravel()
     for ax, found in zip(panels, comparison.hotspots, strict=True):
-        most = float(np.nanmax(np.abs(found.difference))) if found.n_tested else 0.0
+        least = LEAST_SPEED_PX * grid.px_size_um if found.name == "speed_um" else LEAST_MASS
+        most = max(least, float(np.nanmax(np.abs(found.difference)))) if found.n_tested else least
         hot = found.hot(LEVEL)
         alpha = np.where(hot, 1.0, 0.35)[window]
-        style: dict[str, Any] = {"cmap": colour_map("PuOr_r"), "vmin": -(most or 1.0), "vmax": most or 1.0}
-        image = _show(grid, found.difference, window, ax, alpha=alpha, **style)
+        style: dict[str, Any] = {"cmap": colour_map("PuOr_r"), "vmin": -most, "vmax": most}
+        image = _show(analysis, found.difference, window, ax, alpha=alpha, **style)
         _frame_blocks(hot, grid.block_px, ax)
         name, of = ("speed", f"{unit}/frame") if found.name == "speed_um" else (found.name, "mass per pixel")
         detail = f"{int(hot.sum())} of {found.n_tested} blocks at q ≤ {LEVEL:g}"
@@ -310,8 +317,9 @@ def _size_in(window: Window, n_rows: int, n_columns: int, extra_in: float = 1.0)
     return width * n_columns + extra_in, (width * h / w + 0.65) * n_rows
 
 
-def _show(grid: AnalysisGrid, picture: Float, window: Window, ax: Axes, **style: Any) -> AxesImage:
+def _show(analysis: CohortAnalysis, picture: Float, window: Window, ax: Axes, **style: Any) -> AxesImage:
     """Part of the analysis grid, in canonical pixels, y down; NaN is shown as nothing."""
+    grid = analysis.grid
     top, bottom, left, right = (edge * grid.block_px for part in window for edge in (part.start, part.stop))
     image = ax.imshow(picture[window], extent=(left, right, bottom, top), interpolation="nearest", **style)
     ax.set_xlim(left, right)
@@ -320,7 +328,7 @@ def _show(grid: AnalysisGrid, picture: Float, window: Window, ax: Axes, **style:
     ax.set_yticks([])
     for spine in ax.spines.values():
         spine.set_color("0.6")
-    add_scale_bar_below(ax, grid.px_size_um, (left, right))
+    add_scale_bar_below(ax, grid.px_size_um, (left, right), analysis.members.length_unit)
     return image
 
 

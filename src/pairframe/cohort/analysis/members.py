@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairframe.errors import CohortError
-from pairframe.report.html.cohort import Cohort, PlainRow
+from pairframe.report.html.cohort import Cohort, PlainRow, is_in_px
 from pairframe.report.html.words import status_kind
 from pairframe.results.schema import FAILED
 
@@ -92,6 +92,11 @@ class Members:
     def reference(self) -> str:
         """The group that the others are compared with."""
         return self.groups[0]
+
+    @property
+    def length_unit(self) -> str:
+        """``µm``, or ``px`` when nobody said how large a pixel is."""
+        return "px" if all(is_in_px(member.row) for member in self.members) else "µm"
 
     @property
     def n_bins(self) -> int:

@@ -29,7 +29,7 @@ def analysis_page(analysis: CohortAnalysis, out: Path, figures: Collection[str])
         Pictures that there are, ``analysis/<name>.png``.
     """
     members = analysis.members
-    in_px = members.px_size_um == 1.0
+    in_px = members.length_unit == "px"
     return render(
         "analysis.html",
         "analysis.js",
@@ -46,7 +46,7 @@ def analysis_page(analysis: CohortAnalysis, out: Path, figures: Collection[str])
         distances=analysis.distances,
         figures=set(figures),
         left_out=len(members.groups) > MOST_GROUPS or members.n_bins > MOST_BINS,
-        length="px" if in_px else "µm",
+        length=members.length_unit,
         level=LEVEL,
         number=number,
         made_at=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
@@ -78,7 +78,7 @@ def _comparison(comparison: Comparison, index: int, in_px: bool) -> dict[str, An
     rows = [
         {
             "test": test,
-            "name": short_name(test.scalar).removesuffix(" um"),
+            "name": short_name(test.scalar),
             "meaning": BY_NAME[test.scalar].meaning.replace("`", ""),
             "unit": unit(test.scalar, lengths_in_px=in_px),
             "is_finding": test.q <= LEVEL,

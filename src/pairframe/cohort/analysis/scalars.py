@@ -18,6 +18,7 @@ from pairframe.cohort.analysis.permutation import (
     p_values,
 )
 from pairframe.errors import CohortError
+from pairframe.report.style import ROUNDING
 from pairframe.results.schema import BY_NAME, FEATURES
 
 Float = NDArray[np.float64]
@@ -77,7 +78,10 @@ def check_scalars(scalars: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def unit_values(members: Members, scalars: Sequence[str]) -> Float:
-    """Weighted means over the pairs of each unit, (n_units, n_scalars), of what is known; NaN where nothing is."""
+    """Weighted means over the pairs of each unit, (n_units, n_scalars), of what is known; NaN where nothing is.
+
+    A share so small that it is a rounding error counts as none: groups must not differ in rounding errors.
+    """
     index = {unit: number for number, unit in enumerate(members.units)}
     total, weight = np.zeros((len(index), len(scalars))), np.zeros((len(index), len(scalars)))
     for member in members.members:
@@ -85,10 +89,15 @@ def unit_values(members: Members, scalars: Sequence[str]) -> Float:
         for number, name in enumerate(scalars):
             value = member.row[name]
             if value is not None and math.isfinite(value):
-                total[at, number] += member.weight * value
+                total[at, number] += member.weight * _without_rounding(name, value)
                 weight[at, number] += member.weight
     mean: Float = np.divide(total, weight, out=np.full(total.shape, np.nan), where=weight > 0)
     return mean
+
+
+def _without_rounding(name: str, value: float) -> float:
+    whole = {"%": 100.0, "share": 1.0}.get(BY_NAME[name].unit, 0.0)
+    return 0.0 if abs(value) <= ROUNDING * whole else value
 
 
 def compare_scalars(group: str, values: Float, ways: Relabelings, scalars: Sequence[str]) -> tuple[ScalarTest, ...]:

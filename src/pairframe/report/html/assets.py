@@ -40,6 +40,7 @@ def environment() -> Environment:
     return made
 
 
+@lru_cache(maxsize=8)
 def content_policy(*inline: str) -> str:
     """A Content-Security-Policy under which only our own style and script run, and nothing is fetched but pictures."""
     style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inline)

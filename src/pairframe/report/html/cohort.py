@@ -59,13 +59,12 @@ class Cohort:
     @property
     def lengths_in_px(self) -> bool:
         """Whether no pair says how large a pixel is."""
-        sizes = {row["px_size_um"] for row in self.rows} - {None}
-        return sizes <= {1.0}
+        return all(is_in_px(row) for row in self.rows if row["status"] != FAILED)
 
     @property
     def n_without_pixel_size(self) -> int:
         """Results whose lengths are in pixels."""
-        return sum(row["px_size_um"] == 1.0 for row in self.rows)
+        return sum(is_in_px(row) for row in self.rows if row["status"] != FAILED)
 
     @property
     def has_mixed_units(self) -> bool:
@@ -126,6 +125,11 @@ def json_of(text: Any, otherwise: Any) -> Any:
 def is_euclidean(row: PlainRow) -> bool:
     """Whether a pair's cost is a length rather than a squared length."""
     return bool(json_of(row["config_json"], {}).get("metric") == "euclidean")
+
+
+def is_in_px(row: PlainRow) -> bool:
+    """Whether nobody said how large a pixel of this pair is: its lengths are in pixels."""
+    return json_of(row["config_json"], {}).get("px_size_um") is None
 
 
 def notices_of(row: PlainRow) -> list[str]:

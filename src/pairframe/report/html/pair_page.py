@@ -7,7 +7,7 @@ from typing import Any
 
 from pairframe.engines import Status
 from pairframe.report.html.assets import render
-from pairframe.report.html.cohort import PlainRow, is_euclidean, json_of, notices_of
+from pairframe.report.html.cohort import PlainRow, is_euclidean, is_in_px, json_of, notices_of
 from pairframe.report.html.pictures import View
 from pairframe.report.html.words import number, share, short_name, status_kind, status_word, unit
 from pairframe.results.schema import ABOUT_THE_PAIR, COLUMNS
@@ -67,7 +67,7 @@ def pair_page(
         notices=notices_of(row),
         labels=[(name, number(row[name])) for name in carried if row[name] is not None],
         scalars=_scalars(row),
-        length=unit("blur_um", lengths_in_px=row["px_size_um"] == 1.0),
+        length=unit("blur_um", lengths_in_px=is_in_px(row)),
         config=config,
         versions=json_of(row["versions_json"], {}),
         number=number,
@@ -77,7 +77,7 @@ def pair_page(
 
 def _tiles(row: PlainRow) -> list[dict[str, str]]:
     """The four numbers that people came for, each with what it must be held against."""
-    in_px = row["px_size_um"] == 1.0
+    in_px = is_in_px(row)
     moved, total = row["total_mass_moved"], row["M_source"]
     length, area = unit("blur_um", lengths_in_px=in_px), unit("area_source_um2", lengths_in_px=in_px)
     per_px_um2 = row["px_size_um"] ** 2 if row["px_size_um"] is not None else 1.0
@@ -95,7 +95,7 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
                 "floor": f"{'within the' if below else ''} noise floor {share(row[floor])}".strip(),
             }
         )
-    moved_share = f"{number(100 * moved / total)} %" if total else "–"
+    moved_share = f"{number(100 * moved / total, '%')} %" if total else "–"
     tiles.append(
         {"kind": "moved", "name": "stayed or moved", "value": moved_share, "note": "of the source", "floor": ""}
     )
@@ -132,7 +132,7 @@ def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
 
 def _scalars(row: PlainRow) -> list[dict[str, str]]:
     """Every number of the row with unit and meaning."""
-    in_px, euclidean = row["px_size_um"] == 1.0, is_euclidean(row)
+    in_px, euclidean = is_in_px(row), is_euclidean(row)
     return [
         {
             "name": column.name,

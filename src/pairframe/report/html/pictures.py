@@ -1,11 +1,11 @@
-"""The pictures of a pair's page. Light ones, by numpy, for every pair; drawn figures where a cohort is small."""
+"""The pictures of a pair's page. Light ones, without a plotting library, for every pair; drawn figures for a few."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,18 +26,19 @@ from pairframe.report.figures import (
 )
 from pairframe.report.html.assets import plain
 from pairframe.report.interpolation import Interpolation, frame_times
-from pairframe.report.movie import to_image
-from pairframe.report.style import colour_map, rgb, round_length
-from pairframe.report.view import compose, frame_box, full_pixel_mass, in_frame, lifted
+from pairframe.report.movie import fitted, to_image
+from pairframe.report.panels import SMALLEST_SPEED_PX
+from pairframe.report.style import colour_map, round_length
+from pairframe.report.view import Seen, compose, frame_box, full_pixel_mass, has_moved, lifted, lifted_speed
 from pairframe.results import TransportResult
 
 if TYPE_CHECKING:
     from PIL import Image
 
 Float = NDArray[np.float64]
-PICTURES_VERSION = 1  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 2  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
-THUMBNAIL_SIZES = (128, 96, 64, 48, 32)
+THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
 LONGEST_SIDE_PX = 1000
 MORPH_SIDE_PX, N_MORPH = 560, 13
@@ -76,35 +77,43 @@ class View:
     n_morph: int
 
 
-def make_pictures(result: TransportResult, folder: Path, *, with_figures: bool) -> View:
-    """Write the pictures of a result into `folder`; the stamp comes last, so that an interrupted run is finished later."""
+def make_pictures(seen: Seen, folder: Path) -> View:
+    """Write the light pictures of a pair into `folder`; the stamp comes last: an interrupted run is finished later."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
-    _write(folder / "thumbnail.png", small_thumbnail(result))
-    for name, image in layers(result).items():
+    _write(folder / "thumbnail.png", thumbnail(seen, THUMBNAIL_PX, most_bytes=THUMBNAIL_BYTES))
+    speed_um = lifted_speed(seen)
+    top_um = _top_speed_um(speed_um, seen.transform.px_size_um)
+    for name, image in layers(seen, speed_um, top_um).items():
         _write(folder / f"{name}.png", _png(image))
-    moved = result.total_mass_moved > 0
-    if with_figures:
-        _write(folder / "summary.png", _figure_png(result, summary_figure, summary_size_in(result)))
-        if result.work.trace:
-            draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
-            _write(folder / "convergence.png", _figure_png(result, draw, (7.0, 3.4)))
-        if moved:
-            _write(folder / "morph.png", _png(morph_strip(result)))
-    box, px_size_um = frame_box(result), result.transform.px_size_um
+    box, px_size_um = frame_box(seen), seen.transform.px_size_um
     length = round_length(0.25 * box.w * px_size_um)
     view = View(
         frame_hw_px=box.shape_hw,
         bar_length=length,
         bar_percent=100 * length / (box.w * px_size_um),
-        full_mass=full_pixel_mass(result),
-        top_speed=_top_speed_um(result),
-        has_figures=with_figures,
-        has_convergence=with_figures and bool(result.work.trace),
-        n_morph=N_MORPH if with_figures and moved else 0,
+        full_mass=full_pixel_mass(seen),
+        top_speed=top_um,
+        has_figures=False,
+        has_convergence=False,
+        n_morph=0,
     )
-    content = {"version": PICTURES_VERSION, **plain(view.__dict__)}
-    _write(folder / STAMP, json.dumps(content).encode())
+    _write_stamp(folder, view)
+    return view
+
+
+def make_figures(result: TransportResult, folder: Path) -> View:
+    """Write all pictures of a result: the light ones, and the drawn figures and the morph."""
+    view = make_pictures(result, folder)
+    _write(folder / "summary.png", _figure_png(result, summary_figure, summary_size_in(result)))
+    if result.work.trace:
+        draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
+        _write(folder / "convergence.png", _figure_png(result, draw, (7.0, 3.4)))
+    if has_moved(result):
+        _write(folder / "morph.png", _png(morph_film(result)))
+    n_morph = N_MORPH if has_moved(result) else 0
+    view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)
+    _write_stamp(folder, view)
     return view
 
 
@@ -124,73 +133,67 @@ def known_view(folder: Path) -> View | None:
 # --- parts -----------------------------------------------------------------------------------
 
 
-def small_thumbnail(result: TransportResult) -> bytes:
-    """A thumbnail of at most `THUMBNAIL_BYTES`: smaller where it would be heavier."""
-    for size in THUMBNAIL_SIZES:
-        content = thumbnail(result, size)
-        if len(content) <= THUMBNAIL_BYTES:
-            break
-    return content
+def layers(seen: Seen, speed_um: Float, top_um: float) -> dict[str, Image.Image]:
+    """Transparent pictures of the frame that lie over each other on the page, one pixel per canonical pixel at most.
 
+    Parameters
+    ----------
+    speed_um : (H, W)
+        Length of the displacement inside the frame, um/frame; NaN where unknown.
+    top_um : float
+        The upper end of its colours; NaN when nothing is known.
+    """
+    from PIL import Image
 
-def layers(result: TransportResult) -> dict[str, Image.Image]:
-    """Transparent pictures of the frame that lie over each other on the page, one pixel per canonical pixel at most."""
-    work = result.work
-    full = full_pixel_mass(result)
+    work, full = seen.work, full_pixel_mass(seen)
     one_colour = {
-        "source": (lifted(result, work.mass_source), SOURCE_COLOUR),
-        "target": (lifted(result, work.mass_target), TARGET_COLOUR),
-        "created": (in_frame(result, result.mass_created), CREATED_COLOUR),
-        "destroyed": (in_frame(result, result.mass_destroyed), DESTROYED_COLOUR),
+        "source": (work.mass_source, SOURCE_COLOUR),
+        "target": (work.mass_target, TARGET_COLOUR),
+        "created": (work.mass_created, CREATED_COLOUR),
+        "destroyed": (work.mass_destroyed, DESTROYED_COLOUR),
     }
     found = {
-        name: _smaller(_tinted(mass / full if full > 0 else mass, colour))
+        name: _smaller(_tinted(lifted(seen, mass) / (full or 1.0), colour))
         for name, (mass, colour) in one_colour.items()
     }
-    speed = np.hypot(*np.moveaxis(in_frame(result, result.velocity_field), -1, 0))
-    known, top = np.isfinite(speed), _top_speed_um(result)
-    coloured = colour_map(SPEED_MAP)(np.where(known, speed, 0.0) / top if np.isfinite(top) else np.zeros(speed.shape))
-    coloured[..., 3] = known
-    found["displacement"] = _smaller(to_image(coloured))
+    known = np.isfinite(speed_um)
+    share = np.divide(speed_um, top_um, out=np.zeros(speed_um.shape), where=known)
+    coloured = np.array(colour_map(SPEED_MAP)(share, bytes=True))
+    coloured[..., 3] = 255 * known
+    found["displacement"] = _smaller(Image.fromarray(coloured))
     return found
 
 
-def morph_strip(result: TransportResult) -> Image.Image:
+def morph_film(result: TransportResult) -> Image.Image:
     """The displacement interpolation as frames below each other: grey moves, green is created, orange destroyed."""
     from PIL import Image
 
     way = Interpolation.of(result)
     full = full_pixel_mass(result) * result.transform.downsample_factor**2
-    frames = [to_image(compose(*way.parts(time), full)) for time in frame_times(N_MORPH)]
-    frames = [_smaller(frame, MORPH_SIDE_PX) for frame in frames]
-    strip = Image.new("RGB", (frames[0].width, sum(frame.height for frame in frames)))
+    frames = [_smaller(to_image(compose(*way.parts(time), full)), MORPH_SIDE_PX) for time in frame_times(N_MORPH)]
+    film = Image.new("RGB", (frames[0].width, sum(frame.height for frame in frames)))
     for number, frame in enumerate(frames):
-        strip.paste(frame, (0, number * frame.height))
-    return strip.quantize(128, dither=Image.Dither.NONE)
+        film.paste(frame, (0, number * frame.height))
+    return film.quantize(128, dither=Image.Dither.NONE)
 
 
-def _top_speed_um(result: TransportResult) -> float:
+def _top_speed_um(speed_um: Float, px_size_um: float) -> float:
     """Upper end of the colours: the fastest, but never so little that rounding errors get a colour; NaN without any."""
-    speed = np.hypot(*np.moveaxis(result.velocity_field[result.velocity_valid], -1, 0))
-    return max(float(speed.max()), 0.05 * result.transform.px_size_um) if speed.size else float("nan")
+    known = speed_um[np.isfinite(speed_um)]
+    return max(float(known.max()), SMALLEST_SPEED_PX * px_size_um) if known.size else float("nan")
 
 
 def _tinted(strength: Float, colour: str) -> Image.Image:
     """One colour, as opaque as `strength` (H, W) in 0..1 says."""
-    picture = np.empty((*strength.shape, 4))
-    picture[..., :3] = rgb(colour)
-    picture[..., 3] = np.clip(strength, 0.0, 1.0)
-    return to_image(picture)
+    from PIL import Image
+
+    image = Image.new("RGB", (strength.shape[1], strength.shape[0]), colour)
+    image.putalpha(Image.fromarray(np.rint(255 * np.clip(strength, 0.0, 1.0)).astype(np.uint8)))
+    return image
 
 
 def _smaller(image: Image.Image, longest_px: int = LONGEST_SIDE_PX) -> Image.Image:
-    from PIL import Image
-
-    zoom = longest_px / max(image.size)
-    if zoom >= 1:
-        return image
-    size = (max(1, round(image.width * zoom)), max(1, round(image.height * zoom)))
-    return image.resize(size, Image.Resampling.BOX)
+    return fitted(image, longest_px) if max(image.size) > longest_px else image
 
 
 def _figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple[float, float]) -> bytes:
@@ -205,6 +208,11 @@ def _png(image: Image.Image) -> bytes:
     content = io.BytesIO()
     image.save(content, format="PNG")
     return content.getvalue()
+
+
+def _write_stamp(folder: Path, view: View) -> None:
+    content = {"version": PICTURES_VERSION, **plain(view.__dict__)}
+    _write(folder / STAMP, json.dumps(content).encode())
 
 
 def _write(path: Path, content: bytes) -> None:

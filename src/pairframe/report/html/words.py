@@ -6,14 +6,22 @@ import math
 from typing import Any
 
 from pairframe.engines import Status
-from pairframe.results.schema import BY_NAME, FAILED
+from pairframe.report.style import percent_digits
+from pairframe.results.schema import BAND_NAMES, BY_NAME, FAILED
+
+
+def _band_words(name: str) -> str:
+    """``energy_share_8_to_16_blur`` as ``motion at 8–16 × blur``: its wavelengths."""
+    span = name.removeprefix("energy_share_").removesuffix("_blur")
+    return f"motion at {span.replace('_to_', '–').replace('over_', '>').replace('under_', '<')} × blur"
+
 
 # Of the columns of `results.parquet` that are worth a short name; the others keep theirs.
 SHORT_NAMES = {
     "pair_id": "pair",
     "M_source": "source mass",
     "M_target": "target mass",
-    "total_mass_moved": "moved",
+    "total_mass_moved": "moved mass",
     "total_mass_created": "created mass",
     "total_mass_destroyed": "destroyed mass",
     "total_transport_cost_work_px2": "transport cost (work px)",
@@ -32,6 +40,35 @@ SHORT_NAMES = {
     "created_at": "computed",
     "seconds": "time",
     "growth_percent": "growth",
+    "transport_cost": "transport term",
+    "divergence": "distance of the masks",
+    "divergence_error": "distance, error bound",
+    "dual_objective": "objective, lower bound",
+    "lambda_unbalanced": "lambda",
+    "downsample_factor": "downsampling",
+    "canon_height_px": "canvas height",
+    "canon_width_px": "canvas width",
+    "work_height_px": "work grid height",
+    "work_width_px": "work grid width",
+    "area_moved_um2": "moved area",
+    "area_created_um2": "created area",
+    "area_destroyed_um2": "destroyed area",
+    "percent_moved": "moved",
+    "fraction_moved": "moved, of all mass",
+    "fraction_created": "created, of all mass",
+    "fraction_destroyed": "destroyed, of all mass",
+    "growth_rate": "growth rate",
+    "p50_displacement_um": "median displacement",
+    "p90_displacement_um": "displacement, 90th percentile",
+    "max_displacement_um": "longest displacement",
+    "rms_displacement_um": "displacement, root mean square",
+    "drift_dy_um": "drift down",
+    "drift_dx_um": "drift to the right",
+    "velocity_divergence_mean": "expansion, mean",
+    "velocity_divergence_rms": "expansion, root mean square",
+    "velocity_curl_mean": "curl, mean",
+    "velocity_curl_rms": "curl, root mean square",
+    **{name: _band_words(name) for name in BAND_NAMES},
 }
 STATUS_WORDS = {
     str(Status.converged): "converged",
@@ -88,8 +125,10 @@ def number(value: Any, unit: str = "") -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     size = abs(value)
-    if unit == "%" and 0 < size < 1e-3:
-        return "<0.001" if value > 0 else "−0"
+    if unit == "%" and value < 0 and size < 1e-3:
+        return "−0"
+    if unit == "%" and (0 < value < 1e-3 or 0 < abs(100 - value) < 1):
+        return percent_digits(value)
     if size != 0 and not 1e-3 <= size < 1e9:
         return f"{value:.1e}".replace("-", "−")
     digits = 3 - math.floor(math.log10(size)) if size else 0

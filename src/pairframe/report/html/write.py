@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.report.html.cohort import Cohort, PlainRow, page_name, read_cohort
+from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
-from pairframe.report.html.pictures import STAMP, View, known_view, make_pictures
+from pairframe.report.html.pictures import STAMP, View, known_view, make_figures, make_pictures
 from pairframe.report.html.report_page import report_page
 from pairframe.results import disk
 from pairframe.results.group import read_group
@@ -69,10 +70,12 @@ def write_report(
         folder.mkdir(exist_ok=True)
         for number, (page, row) in enumerate(pages.items(), start=1):
             view = known_view(folder / page)
+            group = disk.group_folder(store.maps_path, page)
             try:
-                if view is None or (with_figures and not view.has_figures):
-                    result = read_group(disk.group_folder(store.maps_path, page), row["pair_id"])
-                    view = make_pictures(result, folder / page, with_figures=with_figures)
+                if with_figures and (view is None or not view.has_figures):
+                    view = make_figures(read_group(group, row["pair_id"]), folder / page)
+                elif view is None:
+                    view = make_pictures(read_light(group, row["pair_id"]), folder / page)
                 views[page] = view
             except (BrokenStoreError, StoreVersionError) as error:
                 damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"

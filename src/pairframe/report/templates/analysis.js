@@ -21,3 +21,4 @@ for (const table of document.querySelectorAll("table.sortable")) {
     body.append(...rows.map((item) => item.row));
   }));
 }
+document.documentElement.dataset.ready = "yes";

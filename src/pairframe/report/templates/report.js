@@ -24,7 +24,14 @@
     if (value === Infinity) return "∞";
     if (value === -Infinity) return "−∞";
     const size = Math.abs(value);
-    if (unit === "%" && size > 0 && size < 1e-3) return value > 0 ? "<0.001" : "−0";
+    if (unit === "%" && value < 0 && size < 1e-3) return "−0";
+    if (unit === "%" && value > 0 && size < 1e-3) return size <= 1e-7 ? "0" : "<0.001";
+    // As many digits as tell nearly all from all.
+    const missing = Math.abs(100 - value);
+    if (unit === "%" && missing > 0 && missing < 1) {
+      if (missing <= 1e-7) return "100";
+      return missing < 1e-3 ? (value < 100 ? ">99.999" : "<100.001") : String(Number(value.toFixed(-Math.floor(Math.log10(missing)))));
+    }
     if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(1).replace(/-/g, "−");
     return value.toLocaleString("en", { maximumSignificantDigits: 4 }).replace(/-/g, "−");
   }

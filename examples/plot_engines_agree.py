@@ -1,0 +1,48 @@
+"""
+All engines say the same
+========================
+
+Every engine is given the same objective, so every engine finds the same maps, to the tolerance asked for. This runs on
+whatever engines are installed here, and says which those are.
+"""
+
+import numpy as np
+
+import pairframe as pf
+from pairframe.report.figures import created_map, new_figure
+from pairframe.testing import disc
+
+# %%
+# `grid` is ours and the default, `oracle` a dense float64 solver that is slow and right. `pot`, `ott` and `torch` need
+# their library.
+backends = pf.backends()
+for backend in backends:
+    print(backend)
+installed = [backend.name for backend in backends if backend.available]
+
+# %%
+# One small pair, solved by each of them to a tolerance of 1e-8.
+source, target = disc((40, 56), (18, 20), 9), disc((40, 56), (22, 33), 11)
+results = {}
+for name in installed:
+    config = pf.TransportConfig(backend=name, reach_um=12.0, downsample_factor=2, tol=1e-8, max_iterations=20_000)
+    results[name] = pf.compare(source, target, config)
+
+# %%
+# Objective, created mass, and the largest difference of a pixel from the oracle's map.
+truth = results["oracle"]
+apart = {}
+for name, result in results.items():
+    apart[name] = float(np.abs(result.mass_created - truth.mass_created).max())
+    print(
+        f"{name:7} {result.status}: objective {result.objective:.9g}, created {result.total_mass_created:.7f} px, "
+        f"a pixel differs by at most {apart[name]:.1e}"
+    )
+
+# %%
+# The maps look the same because they are.
+figure = new_figure(3.2 * len(results), 2.6)
+for ax, (name, result) in zip(np.atleast_1d(figure.subplots(1, len(results))), results.items(), strict=True):
+    created_map(result, ax)
+    ax.set_title(f"{name}\n{result.total_mass_created:.5f} px created", fontsize=9)
+figure.savefig("engines_agree.png", dpi=90)

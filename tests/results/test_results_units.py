@@ -1,0 +1,166 @@
+"""One rule for units: um when somebody said how large a pixel is, px when nobody did; from one place, kept in the store."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from helpers.results_equal import SOURCE, TARGET, small_result, unsolved_result
+
+import pairframe as pf
+from pairframe.results import ResultStore, TransportResult, failed_row
+from pairframe.results.rows import column_unit, lengths_in_px, result_row
+from pairframe.results.schema import COLUMNS
+
+NOT_GIVEN, GIVEN = unsolved_result(), pf.compare(np.zeros((30, 40)), SOURCE, pf.TransportConfig(px_size_um=1.0))
+
+
+def said(result: TransportResult, folder: Path) -> dict[str, str]:
+    """The unit of a length, as each way out of a result tells it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    result.save_tif(folder / "maps.tif", overwrite=True)
+    result.save_csv(folder / "maps.csv", overwrite=True)
+    dataset = result.to_xarray()
+    with (folder / "maps.csv").open(newline="") as stream:
+        header = next(csv.reader(stream))
+    with (folder / "maps_scalars.csv").open(newline="") as stream:
+        scalars = {line["name"]: line["unit"] for line in csv.DictReader(stream)}
+    with tifffile.TiffFile(folder / "maps.tif") as file:
+        assert file.imagej_metadata is not None
+        in_tif = {"pixel": "px", "micron": "um"}[file.imagej_metadata["unit"]]
+    assert [name.split("_")[1] for name in header if name.startswith(("y_", "dx_", "speed_"))] == [header[2][2:]] * 3
+    return {
+        "result": result.length_unit,
+        "summary": "um" if " um" in result.summary() else "px",
+        "html": "um" if " um" in result._repr_html_() else "px",
+        "coordinates": dataset.y_um.attrs["units"],
+        "velocity": dataset.velocity_dy.attrs["units"].removesuffix("/frame"),
+        "cost": dataset.cost_source.attrs["units"].removeprefix("pixel mass ").removesuffix("^2"),
+        "attributes": json.loads(dataset.attrs["units"])["area_source_um2"].removesuffix("^2"),
+        "csv": header[2].removeprefix("y_"),
+        "scalars": scalars["blur_um"],
+        "area": scalars["area_target_um2"].removesuffix("^2"),
+        "tif": in_tif,
+        "row": "px" if lengths_in_px(result_row(result, "pair")) else "um",
+    }
+
+
+@pytest.mark.parametrize(("result", "unit"), [(NOT_GIVEN, "px"), (GIVEN, "um")])
+def test_everything_says_the_same_unit_also_after_a_trip_to_the_disk(
+    result: TransportResult, unit: str, tmp_path: Path
+) -> None:
+    result.save(tmp_path / "store")
+    for found in (result, pf.load(tmp_path / "store")):
+        assert set(said(found, tmp_path / "exports").values()) == {unit}
+        assert found.transform.px_size_um == 1.0
+        assert found.config.px_size_um == 1.0
+    (row,) = ResultStore(tmp_path / "store").table().to_dict("records")
+    assert lengths_in_px(row) == (unit == "px")
+    assert ResultStore(tmp_path / "store").open_maps().attrs["length_unit"] == unit
+
+
+def test_a_mask_that_says_one_micrometre_is_in_micrometres() -> None:
+    source, target = (pf.Mask.from_array(mask, px_size_um=1.0) for mask in (np.zeros(SOURCE.shape), SOURCE))
+    assert pf.compare(source, target).length_unit == "um"
+    assert pf.compare(source.values, target.values).length_unit == "px"
+
+
+def test_one_micrometre_that_the_config_says_wins_over_the_masks_and_is_told() -> None:
+    empty, full = (pf.Mask.from_array(mask, px_size_um=0.5) for mask in (np.zeros(SOURCE.shape), SOURCE))
+    result = pf.compare(empty, full, pf.TransportConfig(px_size_um=1.0))
+    assert (result.transform.px_size_um, result.length_unit) == (1.0, "um")
+    assert result.notices == (
+        "a pixel is 1 um by the config, although the source says 0.5 um and the target says 0.5 um",
+    )
+
+
+def test_a_transform_in_pixels_stays_in_pixels() -> None:
+    again = pf.compare(np.zeros(SOURCE.shape), SOURCE, transform=NOT_GIVEN.transform)
+    assert again.length_unit == "px"
+
+
+def test_a_config_keeps_whether_the_pixel_size_was_given() -> None:
+    for config, unit in ((pf.TransportConfig(), "px"), (pf.TransportConfig(px_size_um=1.0), "um")):
+        for again in (
+            pf.TransportConfig.from_json(config.to_json()),
+            pf.TransportConfig.from_toml(config.to_toml()),
+        ):
+            assert again.length_unit == unit
+            assert again == config
+
+
+def test_every_unit_of_length_becomes_pixels_and_costs_of_distances_are_lengths() -> None:
+    for column in COLUMNS:
+        assert "um" not in column_unit(column.name, in_px=True)
+        assert column_unit(column.name, in_px=False) == column.unit
+    euclidean = {"in_px": False, "is_euclidean": True}
+    assert column_unit("gap", **euclidean) == "pixel mass work px"
+    assert column_unit("total_transport_cost_um2", **euclidean) == "pixel mass um"
+    assert column_unit("area_source_um2", **euclidean) == "um^2"
+
+
+def test_a_failed_pair_has_no_pixel_size() -> None:
+    assert lengths_in_px(failed_row("bad", "no such file"))
+
+
+# --- what a summary says ---------------------------------------------------------------------
+
+
+def test_what_is_below_the_noise_floor_is_said_so() -> None:
+    same, other = pf.compare(SOURCE, SOURCE), small_result()
+    assert same.destroyed_is_noise
+    assert same.created_is_noise
+    assert "0.00%" not in same.summary()
+    floor = f"{100 * same.noise_floor:.2g}%"
+    assert f"mass, below the noise floor, {floor} of the source" in same.summary()
+    assert not other.created_is_noise
+    created = 100 * other.total_mass_created / other.M_target
+    assert f"{created:.4g}% of the target (noise floor " in other.summary()
+
+
+def test_without_an_answer_the_summary_has_no_numbers() -> None:
+    result = pf.compare(SOURCE, TARGET, pf.TransportConfig(epsilon=1e-300))
+    assert result.status == "impossible"
+    assert not result.has_answer
+    summary = result.summary()
+    assert "answer     none: " in summary
+    assert "inf" not in summary
+    assert "100" not in summary
+    assert "destroyed" not in summary
+
+
+@pytest.mark.parametrize(("config", "words"), [
+    ({"downsample_factor": 500}, ["the source is only 1 x 1 work pixels large", "the target is only 1 x 1"]),
+    ({"downsample_factor": 2}, ["the source is only 7 x 7 work pixels large"]),
+    ({"blur_um": 0.3}, ["the blur of 0.3 px is less than half a work pixel of 1 px"]),
+    ({"blur_um": 0.3, "px_size_um": 0.5}, []),
+    ({}, []),
+])  # fmt: skip
+def test_a_grid_too_coarse_for_the_masks_or_the_blur_is_a_notice(config: dict[str, float], words: list[str]) -> None:
+    notices = small_result(**config).notices
+    assert len(notices) == len(words), notices
+    for notice, word in zip(notices, words, strict=True):
+        assert word in notice
+
+
+@pytest.mark.parametrize(("penalty", "metric"), [("kl", "sqeuclidean"), ("kl", "euclidean"), ("tv", "sqeuclidean")])
+def test_the_reach_is_the_limit_that_the_docs_say(penalty: str, metric: str) -> None:
+    backend = "grid" if metric == "sqeuclidean" else "oracle"
+    for distance_px in (10, 20, 30):
+        source, target = np.zeros((1, 64)), np.zeros((1, 64))
+        source[0, 5] = target[0, 5 + distance_px] = 1.0
+        config = pf.TransportConfig(
+            blur_um=0.5 if metric == "sqeuclidean" else 0.05,
+            reach_um=20.0 if penalty == "kl" else 15.0,
+            penalty=penalty,
+            metric=metric,
+            backend=backend,
+        )
+        moved = pf.compare(source, target, config).total_mass_moved
+        share = np.exp(-(distance_px**2) / (2 * 20**2)) if metric == "sqeuclidean" else np.exp(-distance_px / (2 * 20))
+        expected = share if penalty == "kl" else float(distance_px < np.sqrt(2) * 15)
+        assert moved == pytest.approx(expected, abs=0.01)
