@@ -21,6 +21,8 @@ _HOME_OF = {
     "solve": "pairframe.engines",
     "backends": "pairframe.engines.backends",
     "PlanOperator": "pairframe.maps",
+    "W2Bounds": "pairframe.maps.wasserstein",
+    "w2": "pairframe.maps.wasserstein",
     "TransportResult": "pairframe.results",
     "load": "pairframe.results",
     "compare": "pairframe.pipeline",

@@ -1,0 +1,99 @@
+"""Hard c-transforms on a grid, compiled and exact: ``out_i = min_j scale |x_i - x_j|^2 - potential_j`` in integers.
+
+The entropic softmin at epsilon 0. It separates into rows and columns like the kernel, and along a line it is the lower
+envelope of parabolas, which a stack finds in one sweep (Felzenszwalb and Huttenlocher 2012): linear in pixels. Breakpoints
+are floor divisions of integers, so that the minimum is the true one and not one up to rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+NOTHING = np.int64(2**62)  # larger than any cost; marks pixels that do not take part
+
+
+def hard_transform(potential: Int, support_in: Bool, scale: int = 1) -> Int:
+    """The largest partner that a potential allows: (H, W) -> (H, W), everywhere on the grid.
+
+    Parameters
+    ----------
+    potential : (H, W) int64
+        In units of ``1 / scale`` px^2, read on `support_in` only.
+    support_in : (H, W) bool
+        Not empty.
+
+    Returns
+    -------
+    (H, W) int64
+        ``min_j scale |x_i - x_j|^2 - potential_j``, in the same units.
+    """
+    # Always C-contiguous: another layout would be another compilation.
+    height = np.ascontiguousarray(np.where(support_in, -potential, NOTHING), dtype=np.int64)
+    along_rows = np.ascontiguousarray(_envelopes(height, scale).T)
+    return np.ascontiguousarray(_envelopes(along_rows, scale).T)
+
+
+def whole_potentials(f: Int, g: Int, mass_a: Int, mass_b: Int, scale: int) -> tuple[Int, Int]:
+    """Feasible potentials in units of ``1 / scale`` px^2 to feasible ones in whole px^2, with no smaller dual value.
+
+    Costs are whole numbers, so ``floor((f + t) / scale)`` and ``ceil((g - t) / scale)`` are feasible for every t. Over
+    0 <= t < scale their dual value is on average that of (f, g): the best t is at least as good.
+
+    Parameters
+    ----------
+    f, g : (n,), (m,) int64
+    mass_a, mass_b : (n,), (m,) int64
+    """
+    # The value is a step function of t: it gains mass_a where f + t passes a multiple of scale, and loses mass_b.
+    t = np.concatenate([np.mod(-f, scale), np.mod(g, scale)])
+    gain = np.concatenate([mass_a, -mass_b]).astype(np.float64)
+    order = np.argsort(t, kind="stable")
+    value = np.cumsum(gain[order])
+    is_last = np.append(np.diff(t[order]) > 0, True)
+    best = t[order][np.argmax(np.where(is_last, value, -np.inf))]
+    return (f + best) // scale, -((best - g) // scale)
+
+
+@njit(cache=True, nogil=True)
+def _envelopes(height: Int, scale: int) -> Int:
+    """``out[r, i] = min_j height[r, j] + scale (i - j)^2``; a row of nothing but NOTHING stays so."""
+    rows, n = height.shape
+    out = np.empty((rows, n), np.int64)
+    vertex = np.empty(n, np.int64)
+    last = np.empty(n, np.int64)  # last position where the parabola below on the stack is at least as low
+    for r in range(rows):
+        h = height[r]
+        top = -1
+        for q in range(n):
+            if h[q] == NOTHING:
+                continue
+            begin = np.int64(-1)
+            while top >= 0:
+                p = vertex[top]
+                # p is as low as q at i exactly when i <= begin.
+                begin = (h[q] - h[p] + scale * (q * q - p * p)) // (2 * scale * (q - p))
+                if begin > last[top]:
+                    break
+                top -= 1
+            if top < 0:
+                begin = np.int64(-1)
+            elif begin >= n - 1:
+                continue
+            top += 1
+            vertex[top] = q
+            last[top] = begin
+        if top < 0:
+            out[r] = NOTHING
+            continue
+        k = top
+        for i in range(n - 1, -1, -1):
+            while last[k] >= i:
+                k -= 1
+            p = vertex[k]
+            out[r, i] = h[p] + scale * (i - p) * (i - p)
+    return out
