@@ -80,7 +80,7 @@ def race(s: int, repeats: int, limit_s: float) -> dict[str, Any]:
         answer = contestant.ask_within(None, engine=name, s=s, memory=True)
         assert answer is not None
         rows[name]["mb"] = answer["mb"]
-        contestant.__exit__()
+        contestant.close()
     return rows
 
 
