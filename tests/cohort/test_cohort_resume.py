@@ -337,6 +337,17 @@ def test_pairs_that_share_a_mask_stay_together_and_in_order(tmp_path: Path) -> N
     assert all(a[1] < b[1] for a, b in numbered if a[0] == b[0])
 
 
+def test_a_mask_that_changes_between_two_pairs_is_read_again(tmp_path: Path) -> None:
+    masks = write_series(tmp_path / "masks", n_series=1, n_frames=3)
+    tasks = tuple(read_tasks(masks))
+    with RunMark(tmp_path) as mark:
+        rows = Job(CONFIG, tmp_path, mark.token).rows(tasks)
+        first = next(rows)
+        write_frame(masks / "s0/t1.png", 9)  # the first pair's target, the second one's source
+        second = next(rows)
+    assert second["M_source"] == pf.read_mask(masks / "s0/t1.png").area_px != first["M_target"]
+
+
 @pytest.mark.parametrize("backend", ["grid", "oracle"])
 def test_answers_do_not_depend_on_who_shares_a_worker(tmp_path: Path, backend: str) -> None:
     config = replace(CONFIG, backend=backend, tol=1e-9, downsample_factor=2)

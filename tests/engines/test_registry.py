@@ -101,6 +101,16 @@ def test_a_missing_library_names_the_extra_to_install(monkeypatch: pytest.Monkey
     assert get_engine("grid").name == "grid"
 
 
+def test_whether_an_engine_can_be_had_is_known_without_loading_it() -> None:
+    code = (
+        "import sys; from pairframe.engines.registry import check_engine; check_engine('torch'); check_engine('grid')"
+    )
+    code += "; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    with pytest.raises(errors.UnknownEngineError):
+        registry.check_engine("gird")
+
+
 def test_importing_the_engines_loads_no_solver_library() -> None:
     code = """
 import sys

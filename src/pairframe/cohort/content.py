@@ -54,7 +54,7 @@ class Digests:
 def work_key(task: PairTask, config: TransportConfig, digests: Digests) -> str | None:
     """The key of a comparison; None when a file cannot be read just now."""
     try:
-        sides = [_side(mask, digests) for mask in (task.source, task.target)]
+        sides = [side_content(mask, digests) for mask in (task.source, task.target)]
     except OSError:
         return None
     content = [_KEY_VERSION, __version__, _settings(config, config.lengths_in_px), sides]
@@ -67,13 +67,13 @@ def _settings(config: TransportConfig, _in_px: bool) -> dict[str, Any]:
     return {name: value for name, value in json.loads(config.to_json()).items() if name != "debug"}
 
 
-def _side(mask: MaskRef, digests: Digests) -> list[str | int | float | None]:
+def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | float | None, ...]:
     """Which pixels: the file's content, what is chosen of it, and how large a pixel is; not where the file lies."""
     try:
         spec = parse_spec(mask.spec)
     except InputError:  # a page or label that cannot be: reading it will say so
-        return [mask.spec]
-    return [digests.of(spec.path), spec.path.suffix.lower(), spec.inner, spec.page, spec.label, mask.px_size_um]
+        return (mask.spec,)
+    return (digests.of(spec.path), spec.path.suffix.lower(), spec.inner, spec.page, spec.label, mask.px_size_um)
 
 
 def _signature(path: Path) -> _Signature:

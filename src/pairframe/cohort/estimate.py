@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
+import numpy as np
+
 from pairframe.cohort.job import read_masks
 from pairframe.cohort.plan import make_plan
 from pairframe.cohort.sources import Manifest, read_tasks
 from pairframe.cohort.tasks import PairTask
-from pairframe.engines import get_engine
+from pairframe.engines.registry import check_engine
 from pairframe.engines.threads import at_most, n_cores
 from pairframe.errors import PairframeError
 from pairframe.frame import GridTransform, propose_bucket_shapes
@@ -25,6 +27,7 @@ from pairframe.masks import mass_density
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore
+from pairframe.results.features import features_of
 from pairframe.results.group import group_files
 from pairframe.results.variables import attributes_of, variables_of
 
@@ -81,7 +84,7 @@ def estimate(
 ) -> Estimate:
     """Look at up to 200 pairs, solve up to four of them; arguments as for `run_cohort`."""
     config = TransportConfig() if config is None else config
-    get_engine(config.backend)
+    check_engine(config.backend)
     tasks = read_tasks(manifest, pairing)
     plan = make_plan(tasks, ResultStore(out), config, retry_failed=retry_failed)
     sample = _spread(plan.todo, MAX_LOOKED_AT)
@@ -91,8 +94,7 @@ def estimate(
     jobs = n_cores() if jobs is None else jobs
     per_pair = disk = None
     if measured:
-        # Time and space grow with the work grid: as much per pixel as the middle one of those that were solved.
-        per_pair = median(one.seconds / one.work_px for one in measured) * mean(areas)
+        per_pair = mean(_seconds_at(areas, measured))
         disk = mean(one.disk_bytes for one in measured) * len(plan.todo)
     return Estimate(
         pairs=len(tasks),
@@ -126,6 +128,7 @@ def _calibrate(by_size: list[PairTask], config: TransportConfig) -> list[_Measur
         try:
             with at_most(1):
                 result = compare(*read_masks(task, config), config)
+            features_of(result)
             files = group_files(variables_of(result), attributes_of(result))
         except PairframeError:
             continue
@@ -134,6 +137,15 @@ def _calibrate(by_size: list[PairTask], config: TransportConfig) -> list[_Measur
             size = sum(map(len, files.values()))
             measured.append(_Measured(math.prod(shape), time.perf_counter() - began, size))
     return measured
+
+
+def _seconds_at(areas: list[int], measured: list[_Measured]) -> list[float]:
+    """Time of pairs with these work grids: so much for any pair, and so much per pixel."""
+    sizes, seconds = [one.work_px for one in measured], [one.seconds for one in measured]
+    slope, constant = np.polyfit(sizes, seconds, 1) if len(set(sizes)) > 1 else (0.0, -1.0)
+    if slope < 0 or constant < 0:  # too few, too noisy: all of it per pixel, as the middle one says
+        slope, constant = median(one.seconds / one.work_px for one in measured), 0.0
+    return [float(constant + slope * area) for area in areas]
 
 
 def _work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:

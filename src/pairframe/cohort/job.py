@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairframe.cohort.content import Digests, work_key
+from pairframe.cohort.content import Digests, side_content, work_key
 from pairframe.cohort.mark import is_going_on
 from pairframe.cohort.plan import Chunk
-from pairframe.cohort.tasks import PairTask
+from pairframe.cohort.tasks import MaskRef, PairTask
 from pairframe.engines import Status
 from pairframe.engines.threads import at_most
 from pairframe.errors import InputError, StoreError, WarmStartError
@@ -23,6 +23,7 @@ from pairframe.results.schema import Row
 # These find as good a start by themselves, on coarser grids: measured, a previous result saves them nothing.
 _NEED_NO_START = ("grid",)
 _digests = Digests()  # one per process: a mask is in several pairs, a stack in many
+_masks_read: dict[Hashable, Mask] = {}  # of the pair before
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,24 @@ class Job:
 
 
 def read_masks(task: PairTask, config: TransportConfig) -> tuple[Mask, Mask]:
-    """Source and target of a pair."""
+    """Source and target of a pair; one that the pair before had is not read again."""
     is_density = config.mass_mode == "intensity"
-    return (
-        read_mask(task.source.spec, px_size_um=task.source.px_size_um, density=is_density),
-        read_mask(task.target.spec, px_size_um=task.target.px_size_um, density=is_density),
-    )
+    keys = [_mask_key(mask, is_density) for mask in (task.source, task.target)]
+    found = [
+        _masks_read[key] if key in _masks_read else read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density)
+        for key, mask in zip(keys, (task.source, task.target), strict=True)
+    ]
+    _masks_read.clear()  # memory: never more than two
+    _masks_read.update((key, mask) for key, mask in zip(keys, found, strict=True) if key is not None)
+    return found[0], found[1]
+
+
+def _mask_key(mask: MaskRef, is_density: bool) -> Hashable:
+    """By content, not by name: a file may change between two pairs. None when it cannot be read just now."""
+    try:
+        return side_content(mask, _digests), is_density
+    except OSError:
+        return None
 
 
 def run_chunk(job: Job, chunk: Chunk) -> list[Row]:

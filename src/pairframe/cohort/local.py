@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -142,4 +143,6 @@ def _work(connection: Connection[Any, Any], job: Job) -> None:
         while True:
             for row in job.rows(connection.recv()):
                 connection.send(row)
+                if gc.get_freeze_count() == 0:
+                    gc.freeze()  # the libraries, now loaded, stay for good: no need to look through them again and again
             connection.send("end")

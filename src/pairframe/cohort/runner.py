@@ -21,7 +21,8 @@ from pairframe.cohort.progress import CohortProgress, ProgressCallback
 from pairframe.cohort.sources import Manifest, read_tasks
 from pairframe.cohort.tidy import remove_orphans
 from pairframe.cohort.work_queue import WorkQueue
-from pairframe.engines import Status, get_engine
+from pairframe.engines import Status
+from pairframe.engines.registry import check_engine
 from pairframe.engines.threads import n_cores
 from pairframe.errors import CohortError, StoreError
 from pairframe.problem import TransportConfig
@@ -251,7 +252,7 @@ def _checked_config(config: TransportConfig | None) -> TransportConfig:
         config = TransportConfig()
     if not isinstance(config, TransportConfig):
         raise CohortError("a TransportConfig", type(config).__name__, "write TransportConfig(blur_um=2.0, ...)")
-    get_engine(config.backend)  # one that is not there would fail every pair
+    check_engine(config.backend)  # one that is not there would fail every pair
     return config
 
 

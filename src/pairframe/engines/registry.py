@@ -39,6 +39,14 @@ def engine_names() -> tuple[str, ...]:
     return (*BUILT_IN, *others)
 
 
+def check_engine(name: str) -> None:
+    """Refuse an engine that cannot be had. One of ours is not loaded for it: that takes a second, and a cluster has workers."""
+    if name in BUILT_IN:
+        _check_libraries(name)
+    else:
+        get_engine(name)
+
+
 def get_engine(name: str) -> Engine:
     """The engine of that name, loaded on first use. A built-in cannot be replaced by an entry point."""
     if name in _loaded:
@@ -61,14 +69,8 @@ def get_engine(name: str) -> Engine:
 
 def _find(name: str) -> object:
     if name in BUILT_IN:
-        engine = BUILT_IN[name]
-        if any(find_spec(module) is None for module in engine.modules):
-            raise MissingExtraError(
-                f"{engine.library} to be installed, which the engine {name!r} needs",
-                "no such module",
-                f"pip install 'pairframe[{engine.extra}]'",
-            )
-        module, _, attribute = engine.home.partition(":")
+        _check_libraries(name)
+        module, _, attribute = BUILT_IN[name].home.partition(":")
         return getattr(import_module(module), attribute)
     for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
@@ -79,3 +81,13 @@ def _find(name: str) -> object:
                     f"the engine {name!r} to load", str(error), f"correct the entry point {point.value!r}"
                 ) from error
     raise UnknownEngineError(f"an engine: {', '.join(engine_names())}", repr(name), "use one of these names")
+
+
+def _check_libraries(name: str) -> None:
+    engine = BUILT_IN[name]
+    if any(find_spec(module) is None for module in engine.modules):
+        raise MissingExtraError(
+            f"{engine.library} to be installed, which the engine {name!r} needs",
+            "no such module",
+            f"pip install 'pairframe[{engine.extra}]'",
+        )

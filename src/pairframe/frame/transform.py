@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -279,7 +279,8 @@ class GridTransform:
 
     def to_json(self) -> str:
         """One line of JSON; `from_json` gives an equal transform back."""
-        return json.dumps(asdict(self))
+        fields = vars(self)
+        return json.dumps(fields | {name: vars(box) for name, box in fields.items() if isinstance(box, BoxYX)})
 
     @classmethod
     def from_json(cls, text: str) -> GridTransform:

@@ -304,7 +304,10 @@ class TransportConfig:
         return cls(**values)
 
     def _plain(self) -> dict[str, Any]:
-        return asdict(self) | ({"px_size_um": None} if self.lengths_in_px else {})
+        found = dict(vars(self))
+        if self.override_pair_bbox is not None:
+            found["override_pair_bbox"] = asdict(self.override_pair_bbox)
+        return found | ({"px_size_um": None} if self.lengths_in_px else {})
 
 
 def _check_names(config_class: type, values: Mapping[str, Any]) -> None:

@@ -27,9 +27,9 @@ def array_files(
     values: NDArray[Any], dims: Sequence[str], attributes: Mapping[str, str]
 ) -> tuple[str, dict[str, bytes]]:
     """Metadata (JSON) and chunks of an array, by file name. Empty chunks too, so that a lost one is noticed."""
-    from numcodecs import Blosc
-    from zarr.codecs import BloscCodec  # noqa: F401  (importing it keeps Blosc from starting threads of its own)
+    from numcodecs import Blosc, blosc
 
+    blosc.use_threads = False  # as zarr has it: cohorts have a process per core
     values = np.ascontiguousarray(values)
     values = values.astype(values.dtype.newbyteorder("<"), copy=False)
     chunk_shape = tuple(min(max(side, 1), _CHUNK_PX) for side in values.shape)
