@@ -86,8 +86,6 @@ sphinx_gallery_conf = {
     "default_thumb_file": str(HERE / "images" / "pair_frame.png"),
 }
 
-MEASURED = ("benchmarks", "scaling", "dotmark")  # written by benchmarks; a copy without them has no such pages
-
 GALLERY_HEADER = """
 Gallery
 =======
@@ -112,10 +110,6 @@ def copy_what_lives_above(app: Any, config: Any) -> None:
 
 def lead_upwards_links_to_copies(app: Any, docname: str, source: list[str]) -> None:
     """`../CONTRIBUTING.md` is right where the code is hosted; on the site it is a copy."""
-    if docname == "index":
-        for page in MEASURED:
-            if not (HERE / f"{page}.md").exists():
-                source[0] = source[0].replace(f"   {page}\n", "")
     if not docname.startswith("generated/"):
         source[0] = re.sub(r"\]\(\.\./(CONTRIBUTING|CHANGELOG)\.md", r"](generated/\1.md", source[0])
         source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](generated/gallery/\1.rst)", source[0])
