@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 from helpers.cli_masks import content, write_pair
+from helpers.results_equal import differences, unsolved_result
 from matplotlib.figure import Figure
 from typer.testing import CliRunner, Result
 
 import pairframe as pf
 from pairframe.cli import compare, demo, report
 from pairframe.cli.app import app
-from pairframe.errors import StoreWriteError
+from pairframe.cli.output import drafted
+from pairframe.errors import StoreError, StoreWriteError
 from pairframe.report.html import write_report
 from pairframe.results import ResultStore, TransportResult
 
@@ -162,3 +164,26 @@ def _all_show_a_blur_of(blur_um: float, out: Path) -> None:
     assert pf.load(out).blur_um == pytest.approx(blur_um)
     assert json.loads((out / "summary.json").read_text())["blur_um"] == pytest.approx(blur_um)
     assert float((out / "movie.gif").read_text()) == pytest.approx(blur_um)
+
+
+def write_and_fail(store: ResultStore, result: TransportResult, *, commit: bool) -> None:
+    with drafted(store) as draft:
+        draft.write(lambda: store.write_maps(result, "pair"))
+        if commit:
+            store.commit(draft.rows)  # done, but the draft has not heard of it
+        raise StoreError("a disk", "trouble", "look at it")
+
+
+def test_what_the_table_names_is_not_undone(tmp_path: Path) -> None:
+    store, result = ResultStore(tmp_path / "out"), unsolved_result(5)
+    with pytest.raises(StoreError, match="trouble"):
+        write_and_fail(store, result, commit=True)
+    assert not differences(store.load("pair"), result)
+
+
+def test_a_folder_that_was_there_stays_when_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for name in ("old", "new"):
+        with pytest.raises(StoreError, match="trouble"):
+            write_and_fail(ResultStore(tmp_path / name), unsolved_result(5), commit=False)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "old"]

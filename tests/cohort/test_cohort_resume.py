@@ -14,15 +14,16 @@ import pytest
 from helpers.cohort_cases import CONFIG, rows_here, write_frame, write_pairs, write_series, write_table
 
 import pairframe as pf
-from pairframe.cohort import CohortSummary, run_cohort
+from pairframe.cohort import CohortSummary, MaskRef, run_cohort
 from pairframe.cohort.content import Digests, work_key
 from pairframe.cohort.estimate import estimate
-from pairframe.cohort.job import Job
+from pairframe.cohort.job import Job, _mask_key
 from pairframe.cohort.mark import RunMark, is_going_on
 from pairframe.cohort.plan import cut_into_chunks
 from pairframe.cohort.progress import CohortProgress, PlainLines, duration
 from pairframe.cohort.sources import read_tasks
 from pairframe.errors import (
+    BrokenEngineError,
     CohortError,
     ForeignFolderError,
     PairIdError,
@@ -396,3 +397,30 @@ def test_an_estimate_touches_nothing(run: Run, tmp_path: Path) -> None:
     assert found.disk_bytes == pytest.approx(groups, rel=0.5)
     again = estimate(manifest, out, CONFIG)
     assert (again.todo, again.seconds, again.buckets) == (0, None, ())
+
+
+def test_an_engine_that_is_broken_today_is_tried_again_tomorrow(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masks, out = write_series(tmp_path / "masks", n_series=1), tmp_path / "out"
+
+    def fail(*_: object, **__: object) -> None:
+        raise BrokenEngineError("the engine to load", "no libcuda", "install it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pairframe.cohort.job.compare", fail)
+        assert counts(run(masks, out)) == (0, 2, 0)
+    assert counts(run(masks, out)) == (2, 0, 0)
+
+
+def test_missing_masks_are_never_taken_for_each_other(tmp_path: Path) -> None:
+    gone = [MaskRef(str(tmp_path / name), name) for name in ("x.png", "y.png")]
+    assert [_mask_key(mask, False) for mask in gone] == [None, None]
+
+
+def test_the_first_frame_of_a_new_series_changes_no_names(run: Run, tmp_path: Path) -> None:
+    masks, out = write_series(tmp_path / "masks", n_series=2), tmp_path / "out"
+    assert counts(run(masks, out)) == (4, 0, 0)
+    (masks / "s9").mkdir()
+    write_frame(masks / "s9/first.png", 6)
+    assert counts(run(masks, out)) == (0, 0, 4)

@@ -94,3 +94,12 @@ def test_another_layout_is_refused() -> None:
     metadata["codecs"] = [{"name": "bytes"}]
     with pytest.raises(ValueError, match=r"codecs \['bytes'\]"):
         array_from(metadata, chunks.__getitem__)
+
+
+@pytest.mark.parametrize("side", [0, -3])
+def test_impossible_chunks_are_refused(side: int) -> None:
+    text, chunks = array_files(np.arange(5.0), ["x"], {})
+    metadata = json.loads(text)
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [side]
+    with pytest.raises(ValueError, match="chunks of the shape"):
+        array_from(metadata, chunks.__getitem__)

@@ -235,3 +235,40 @@ def test_the_table_can_be_kept_in_an_order(tmp_path: Path) -> None:
     assert store.pair_ids() == ["c", "x"]
     store.commit([failed_row(name, "") for name in ("b", "a", "y")], order=["a", "b", "c"])
     assert store.pair_ids() == ["a", "b", "c", "x", "y"]
+
+
+def test_a_group_that_a_power_cut_emptied_goes_when_its_pair_is_written_again(tmp_path: Path) -> None:
+    cut_off = tmp_path / "maps.zarr" / f"{disk.safe_prefix('pair')}-0123abcd"
+    foreign = tmp_path / "maps.zarr" / "pair-89abcdef"
+    for folder in (cut_off, foreign):
+        folder.mkdir(parents=True)
+    (cut_off / "zarr.json").touch()
+    for folder in (cut_off, foreign):
+        age(folder)
+    put(ResultStore(tmp_path))
+    assert not cut_off.exists()
+    assert foreign.exists(), "it has no metadata at all: it may be somebody's"
+
+
+def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
+    def wait_for_it() -> bool:
+        with disk.writer_lock(tmp_path, 10.0):
+            return (tmp_path / disk.LOCK).exists()
+
+    with ThreadPoolExecutor(1) as threads:
+        with disk.writer_lock(tmp_path, 0.0):
+            waiting = threads.submit(wait_for_it)
+            time.sleep(0.2)
+            (tmp_path / disk.LOCK).unlink()
+        assert waiting.result(10.0), "it held a lock that nobody else could see"
+
+
+def test_a_commit_that_cannot_tidy_up_is_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ResultStore(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise FileNotFoundError("gone")
+
+    monkeypatch.setattr(store._leftovers, "remove", fail)
+    put(store)
+    assert not differences(store.load("pair"), RESULT)

@@ -123,7 +123,7 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
             )
     except (KeyboardInterrupt, PairframeError, OSError):
         if kept is not None and kept.is_kept:
-            _tell_what_is_there(job, had_report=had_report)
+            _tell_what_is_there(job, kept, had_report=had_report)
         raise
     return text
 
@@ -144,12 +144,14 @@ def _title(job: CompareJob, store: ResultStore) -> str | None:
     return f"{Path(job.source).name} → {Path(job.target).name}".encode("utf-8", "replace").decode()
 
 
-def _tell_what_is_there(job: CompareJob, *, had_report: bool) -> None:
+def _tell_what_is_there(job: CompareJob, kept: Draft, *, had_report: bool) -> None:
     """Somebody or something stopped the writing: what is new, what is old, and how to finish."""
-    new = "the result and summary.json"
+    new = "the result and summary.json are"
     if job.with_report:
-        new = "the result, summary.json, summary.png and movie.gif"
-    line = f"pairframe: {new} are complete in {str(job.out)!r}"
+        new = "the result, summary.json, summary.png and movie.gif are"
+    if not kept.is_complete:
+        new = "the result alone, not all of the files beside it, is"
+    line = f"pairframe: {new} complete in {str(job.out)!r}"
     if job.with_report:
         pages = "report.html and its pages are still those from before" if had_report else "there is no report yet"
         line += f", but {pages}. To finish: pairframe report {shlex.quote(str(job.out))}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pairframe.cli.terminal import uninterrupted
-from pairframe.errors import ForeignFolderError, OutputError, StoreMissingError
+from pairframe.errors import ForeignFolderError, OutputError, StoreError, StoreMissingError
 from pairframe.results import ResultStore, disk
 from pairframe.results.schema import Row
 from pairframe.results.table import read_table
@@ -79,13 +79,16 @@ class Draft:
     rows : list of rows
         Of the results, in the order in which they were written.
     is_kept : bool
-        Whether they are there; Ctrl-C may come later.
+        Whether the results are there; Ctrl-C may come later.
+    is_complete : bool
+        Whether the files are there too.
     """
 
     store: ResultStore
     folder: Path
     rows: list[Row] = field(default_factory=list)
     is_kept: bool = False
+    is_complete: bool = False
 
     def write(self, *writers: Callable[[], Row]) -> None:
         """Write maps: each calls `store.write_maps` and returns its row. Ctrl-C waits that long."""
@@ -95,11 +98,15 @@ class Draft:
     def keep(self) -> None:
         """Commit the rows and move the files to where they belong. Ctrl-C waits that long."""
         with uninterrupted():
+            with disk.write_errors(self.store.out):
+                disk.flush_folders([self.folder])
             self.store.commit(self.rows)
             self.is_kept = True
             with disk.write_errors(self.store.out):
                 for path in self.folder.iterdir():
                     path.replace(self.store.out / path.name)
+                disk.flush_to_disk(self.store.out)
+            self.is_complete = True
 
 
 @contextmanager
@@ -107,6 +114,7 @@ def drafted(store: ResultStore) -> Iterator[Draft]:
     """A draft in the folder of a store; unless it is kept, everything is as before in the end, whatever happens."""
     rows: list[Row] = []
     draft: Draft | None = None
+    was_there = store.out.exists()
     try:
         with disk.write_errors(store.out):
             store.out.mkdir(parents=True, exist_ok=True)
@@ -115,19 +123,23 @@ def drafted(store: ResultStore) -> Iterator[Draft]:
             yield draft
     finally:
         if draft is None or not draft.is_kept:
-            _undo(store, rows)
+            with suppress(OSError, StoreError):  # what cannot be undone does no harm: no row names it
+                _undo(store, rows, was_there)
 
 
-def _undo(store: ResultStore, rows: list[Row]) -> None:
+def _undo(store: ResultStore, rows: list[Row], was_there: bool) -> None:
     """Remove the maps that no row names, and folders that were made for nothing."""
-    for row in rows:
-        remove_group(store.out, store.maps_path, row["maps_group"])
-    if store.exists():
-        return
-    with suppress(OSError):  # what holds something else stays
-        if [path.name for path in store.maps_path.iterdir()] == ["zarr.json"]:
-            (store.maps_path / "zarr.json").unlink()
-            store.maps_path.rmdir()
-    with suppress(OSError):
-        (store.out / disk.LOCK).unlink(missing_ok=True)
-        store.out.rmdir()
+    with disk.writer_lock(store.out, wait_s=1.0):
+        named = read_table(store.table_path, ["maps_group"]).column(0).to_pylist() if store.exists() else []
+        for row in rows:
+            if row["maps_group"] not in named:  # a commit may have failed after it was done
+                remove_group(store.out, store.maps_path, row["maps_group"])
+        if store.exists():
+            return
+        with suppress(OSError):  # what holds something else stays
+            if [path.name for path in store.maps_path.iterdir()] == ["zarr.json"]:
+                (store.maps_path / "zarr.json").unlink()
+                store.maps_path.rmdir()
+        (store.out / disk.LOCK).unlink()
+        if not was_there:
+            store.out.rmdir()

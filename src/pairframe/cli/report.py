@@ -10,7 +10,8 @@ from pairframe.cli.output import check_results_folder
 from pairframe.cli.terminal import Activity, activity, say, visible
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.report.html import write_report
-from pairframe.results import ResultStore
+from pairframe.results import ResultStore, disk
+from pairframe.results.group import read_group
 from pairframe.results.schema import FAILED
 
 MOST_NAMED = 10
@@ -39,12 +40,12 @@ def run_report(out: Path, title: str | None, quiet: bool = False) -> None:
 def _damaged(store: ResultStore, now: Activity) -> list[str]:
     """Pairs whose maps cannot be read, in the order of the table; pictures from before do not show that."""
     table = store.table()
-    names = [str(pair_id) for pair_id in table.pair_id[table.status != FAILED]]
+    good = table[table.status != FAILED]
     found = []
-    for number, pair_id in enumerate(names):
-        now.step("checking the maps", number, len(names), pair_id)
+    for number, (pair_id, group) in enumerate(zip(good.pair_id, good.maps_group, strict=True)):
+        now.step("checking the maps", number, len(good), pair_id)
         try:
-            store.load(pair_id)
+            read_group(disk.group_folder(store.maps_path, group), pair_id)
         except (BrokenStoreError, StoreVersionError):
-            found.append(pair_id)
+            found.append(str(pair_id))
     return found

@@ -112,7 +112,7 @@ def _reach_words(result: TransportResult) -> str:
     if kinds == {"balanced"}:
         return "all mass moves, however far"
     if kinds != {"kl"}:
-        return "the farther mass would have to go, the sooner it is destroyed and created instead"
+        return "beyond about 1.4 times this distance (tv, partial) mass is destroyed and created instead of moved"
     # exp(-d^2 / (2 reach^2)), or exp(-d / (2 reach)), at one, two and three times the reach.
     shares = ("61 %", "14 %", "1 %") if result.config.metric == "sqeuclidean" else ("61 %", "37 %", "22 %")
     return "soft limit: of mass that far from its place {} moves, {} at twice, {} at three times".format(*shares)

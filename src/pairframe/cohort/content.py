@@ -18,7 +18,7 @@ from pairframe.masks import parse_spec
 from pairframe.problem import TransportConfig
 
 MISSING = "missing"
-_KEY_VERSION = 1
+_KEY_VERSION = 2
 _ENTRIES = 65_536
 _BLOCK = 1 << 20
 

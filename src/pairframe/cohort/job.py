@@ -7,13 +7,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairframe.cohort.content import Digests, side_content, work_key
+from pairframe.cohort.content import MISSING, Digests, side_content, work_key
 from pairframe.cohort.mark import is_going_on
 from pairframe.cohort.plan import Chunk
 from pairframe.cohort.tasks import MaskRef, PairTask
 from pairframe.engines import Status
 from pairframe.engines.threads import at_most
-from pairframe.errors import InputError, StoreError, WarmStartError
+from pairframe.errors import BrokenEngineError, InputError, MissingExtraError, StoreError, WarmStartError
 from pairframe.masks import Mask, read_mask
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
@@ -22,6 +22,7 @@ from pairframe.results.schema import Row
 
 # These find as good a start by themselves, on coarser grids: measured, a previous result saves them nothing.
 _NEED_NO_START = ("grid",)
+_NOT_THE_PAIRS_OWN = (StoreError, BrokenEngineError, MissingExtraError)  # the same pair may do next time
 _digests = Digests()  # one per process: a mask is in several pairs, a stack in many
 _masks_read: dict[Hashable, Mask] = {}  # of the pair before
 
@@ -68,7 +69,7 @@ class Job:
             seconds = time.perf_counter() - began
             row = store.write_maps(result, task.pair_id, **named, seconds=seconds, extra=task.carried)
         except Exception as error:  # whatever one pair of thousands does, it is written down and the others go on
-            is_the_pairs_own = isinstance(error, InputError) and not isinstance(error, StoreError)
+            is_the_pairs_own = isinstance(error, InputError) and not isinstance(error, _NOT_THE_PAIRS_OWN)
             row = failed_row(
                 task.pair_id,
                 error,
@@ -90,17 +91,23 @@ def read_masks(task: PairTask, config: TransportConfig) -> tuple[Mask, Mask]:
         _masks_read[key] if key in _masks_read else read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density)
         for key, mask in zip(keys, (task.source, task.target), strict=True)
     ]
-    _masks_read.clear()  # memory: never more than two
-    _masks_read.update((key, mask) for key, mask in zip(keys, found, strict=True) if key is not None)
+    # What changed while it was read is not kept, for nobody knows which content it has.
+    known = [
+        key for key, mask in zip(keys, (task.source, task.target), strict=True) if key == _mask_key(mask, is_density)
+    ]
+    kept = {key: mask for key, mask in zip(keys, found, strict=True) if key is not None and key in known}
+    _masks_read.clear()  # memory: those of one pair
+    _masks_read.update(kept)
     return found[0], found[1]
 
 
 def _mask_key(mask: MaskRef, is_density: bool) -> Hashable:
-    """By content, not by name: a file may change between two pairs. None when it cannot be read just now."""
+    """By content, not by name: a file may change between two pairs. None when it is missing or cannot be read just now."""
     try:
-        return side_content(mask, _digests), is_density
+        content = side_content(mask, _digests)
     except OSError:
         return None
+    return None if content[0] == MISSING else (content, is_density)
 
 
 def run_chunk(job: Job, chunk: Chunk) -> list[Row]:

@@ -144,5 +144,6 @@ def _work(connection: Connection[Any, Any], job: Job) -> None:
             for row in job.rows(connection.recv()):
                 connection.send(row)
                 if gc.get_freeze_count() == 0:
+                    gc.collect()
                     gc.freeze()  # the libraries, now loaded, stay for good: no need to look through them again and again
             connection.send("end")

@@ -67,7 +67,8 @@ def pair_frames(frames: Sequence[Frame], rule: str) -> list[PairTask]:
             "check the column series, or choose another rule",
         )
     varying = _varying(by_series.values())
-    place = int if all(re.fullmatch(r"-?[0-9]{1,18}", frame.name) for frame in frames) else str
+    paired = (frame for pair in pairs for frame in pair)  # a lone image of another series decides nothing
+    place = int if all(re.fullmatch(r"-?[0-9]{1,18}", frame.name) for frame in paired) else str
     return [_task(source, target, varying, place) for source, target in pairs]
 
 

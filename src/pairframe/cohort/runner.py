@@ -30,8 +30,8 @@ from pairframe.results import ResultStore
 from pairframe.results.schema import FAILED, Row
 
 Rows = Iterator[Row | None]
-_COMMIT_EVERY_S = 1.0
-_COMMIT_SHARE = 0.05  # of the time may go into rewriting the table
+_COMMIT_EVERY_S, _COMMIT_AT_LAST_S = 1.0, 30.0
+_COMMIT_SHARE = 0.02  # of the time may go into writing the table: the disk is busy then, and workers wait for it
 _UNFINISHED = {str(Status.max_iterations), str(Status.impossible)}
 
 
@@ -169,7 +169,8 @@ class _Writer:
         self._store.commit(self._rows, order=self._order)
         self._rows.clear()
         now = time.monotonic()
-        self._next_at = now + max(_COMMIT_EVERY_S, (now - began) / _COMMIT_SHARE)
+        wait_s = max(_COMMIT_EVERY_S, (now - began) / _COMMIT_SHARE)
+        self._next_at = now + min(wait_s, _COMMIT_AT_LAST_S)
 
 
 class _Tally:

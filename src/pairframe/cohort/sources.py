@@ -89,10 +89,13 @@ def _files(paths: Iterable[Path]) -> list[Frame]:
 
 def _frame_names(stems: list[str]) -> list[str]:
     """The numbers that tell file names apart (``embryo_t014_mask`` is 014), or the whole names where more than that differs."""
+    if len(stems) == 1:  # nothing to tell apart: a single number is its number
+        found = re.findall(r"[0-9]+", stems[0])
+        return found if len(found) == 1 else stems
     before = os.path.commonprefix(stems).rstrip(_DIGITS)  # noqa: RUF071  (of characters, on purpose)
     after = os.path.commonprefix([stem[::-1] for stem in stems]).rstrip(_DIGITS)  # noqa: RUF071
     found = [stem[len(before) : len(stem) - len(after)] for stem in stems]
-    are_numbers = len(stems) > 1 and all(re.fullmatch(r"[0-9]{1,18}", name) for name in found)
+    are_numbers = all(re.fullmatch(r"[0-9]{1,18}", name) for name in found)
     return found if are_numbers and len({int(name) for name in found}) == len(found) else stems
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Collection
+from pathlib import Path
 
 from pairframe.results import ResultStore, disk
 from pairframe.results.table import read_table
-from pairframe.results.tidy import remove_group
+from pairframe.results.tidy import CUT_OFF, pair_of_group, remove_group
 
 
 def remove_orphans(store: ResultStore, pair_ids: Collection[str]) -> int:
@@ -25,15 +25,8 @@ def remove_orphans(store: ResultStore, pair_ids: Collection[str]) -> int:
         name = entry.name
         if not disk.is_group_name(name) or name in named or name[:-9] not in prefixes or entry.is_symlink():
             continue
-        if _pair_of(entry) in pair_ids:
+        pair_id = pair_of_group(Path(entry.path))
+        if pair_id == CUT_OFF or pair_id in pair_ids:
             remove_group(store.out, store.maps_path, name)
             removed += 1
     return removed
-
-
-def _pair_of(entry: os.DirEntry[str]) -> str | None:
-    try:
-        with open(os.path.join(entry.path, "zarr.json"), "rb") as stream:  # noqa: PTH118, PTH123
-            return str(json.load(stream)["attributes"]["pair_id"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # not one of ours: it stays

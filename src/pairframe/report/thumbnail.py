@@ -42,11 +42,14 @@ def thumbnail(result: Seen, size: int = 160, *, most_bytes: int | None = None) -
 
 
 def _png(picture: Float, side_px: int) -> bytes:
-    from PIL import Image, ImageFilter
+    from PIL import Image
+    from scipy.ndimage import minimum_filter
 
-    image, shrink = to_image(picture), max(picture.shape[:2]) / side_px
+    shrink = max(picture.shape[:2]) / side_px
     if shrink > 1 and (picture < 1).any(axis=-1).mean() < FEW:
-        image = image.filter(ImageFilter.MinFilter(2 * round(shrink) + 1))  # a pixel of it stays one that is seen
+        side = 2 * round(shrink) + 1
+        picture = minimum_filter(picture, size=(side, side, 1), mode="nearest")  # a pixel of it stays one that is seen
+    image = to_image(picture)
     content = io.BytesIO()
     small = fitted(image, side_px).quantize(N_COLOURS, dither=Image.Dither.NONE)
     small.save(content, format="PNG", optimize=True)

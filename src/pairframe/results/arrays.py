@@ -62,6 +62,8 @@ def array_from(metadata: Mapping[str, Any], read: Callable[[str], bytes]) -> NDA
     steps = [codec["name"] for codec in metadata["codecs"]]
     if steps != ["bytes", "blosc", "crc32c"]:
         raise ValueError(f"codecs {steps}, which this version does not write")
+    if min(chunk_shape, default=1) < 1:
+        raise ValueError(f"chunks of the shape {chunk_shape}")
     values = np.empty(shape, dtype)
     for key, place in _chunks(shape, chunk_shape):
         content = read(key)

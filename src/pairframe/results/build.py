@@ -82,7 +82,7 @@ def resolution_notices(context: Context, boxes: Sequence[BoxYX | None]) -> tuple
     for name, mass, box in zip(("source", "target"), masses, boxes, strict=True):
         height, width = (int(np.ptp(np.flatnonzero(mass.any(axis=axis)))) + 1 for axis in (1, 0))
         if factor > 1 and min(height, width) < FEWEST_WORK_PX:
-            finer = 1 if box is None else max(1, min(box.shape_hw) // FEWEST_WORK_PX)
+            finer = 1 if box is None else max(1, min(min(box.shape_hw) // FEWEST_WORK_PX, factor - 1))
             notices.append(
                 f"with downsample_factor {factor} the {name} is only {height} x {width} work pixels large: its shape, and "
                 f"what happens inside a work pixel, cannot be seen well; use a downsample_factor of {finer} or less"
@@ -138,6 +138,11 @@ def build_result(
     `part` is in pixel-mass; `solution`, `terms` and `divergence` are in the problem's units.
     """
     found = solution.certificate
+    if found.smaller_side_error > context.config.tol >= max(found.relative_gap, found.marginal_error):
+        context = context.with_notices(
+            f"of the smaller mass {found.smaller_side_error:.2g} is not settled, which is little beside the larger one; "
+            f"wanted were {context.config.tol:g}"
+        )
     work = _work_maps(context, part, velocity, solution, mass_scale)
     return TransportResult(
         **_shared(context, part, velocity),

@@ -167,18 +167,28 @@ def remove_dead_temporaries(out: Path, before_s: float) -> None:
 @contextmanager
 def writer_lock(out: Path, wait_s: float) -> Iterator[None]:
     """Hold the right to replace the table; the system lets go of it when the process dies."""
-    with write_errors(out):
-        handle = os.open(out / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        with write_errors(out):
-            _wait_for_lock(handle, out, wait_s)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _wait_for_lock(handle: int, out: Path, wait_s: float) -> None:
     give_up_at = time.monotonic() + wait_s
+    while True:
+        with write_errors(out):
+            handle = os.open(out / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            with write_errors(out):
+                _wait_for_lock(handle, out, wait_s, give_up_at)
+            if _is_file_at(handle, out / LOCK):  # whoever gave up its folder has removed the file that we waited for
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_file_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _wait_for_lock(handle: int, out: Path, wait_s: float, give_up_at: float) -> None:
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

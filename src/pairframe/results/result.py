@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -308,4 +309,5 @@ def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> 
         return f"none {of}"
     if is_noise and floor > 0:
         return f"below the noise floor, {100 * floor:.2g}% {of}"
-    return f"{100 * part / whole:.4g}% {of} (noise floor {100 * floor:.2g}%)"
+    noise = f" (noise floor {100 * floor:.2g}%)" if math.isfinite(floor) else ""  # nothing was solved for an empty mask
+    return f"{100 * part / whole:.4g}% {of}{noise}"

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,10 +194,13 @@ class ResultStore:
             known = [row["pair_id"] for row in checked if row["pair_id"] in old_groups]
             if known and not replace:
                 raise _pair_exists(self.out, known[0])
+            for row in checked:
+                self._check_group_is_there(row)  # again: another writer may have taken it for a dead one's
             content = table_bytes(upsert(old, checked, order))
             with disk.write_errors(self.out):
                 disk.replace_file(self.table_path, content)
-            self._leftovers.remove(checked, old_groups)
+            with suppress(OSError):  # it is done: what cannot be tidied up does no harm
+                self._leftovers.remove(checked, old_groups)
 
     def _flush_maps(self, rows: list[Row]) -> None:
         groups = [self.maps_path / row["maps_group"] for row in rows if row["maps_group"] is not None]

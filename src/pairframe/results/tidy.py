@@ -11,6 +11,8 @@ from pathlib import Path
 from pairframe.results import disk
 from pairframe.results.schema import Row
 
+CUT_OFF = ""  # no pair is called so
+
 
 class Leftovers:
     """Groups and temporary names that a writer may remove: replaced ones, and those of crashed writers before it.
@@ -37,8 +39,9 @@ class Leftovers:
         for row in rows:
             pair_id, group = row["pair_id"], row["maps_group"]
             for stale in self._by_prefix.pop(disk.safe_prefix(pair_id), []):
-                self._by_pair.setdefault(self._pair_of(stale), []).append(stale)
-            obsolete = {old_groups.get(pair_id), *self._by_pair.pop(pair_id, [])}
+                self._by_pair.setdefault(pair_of_group(self._maps / stale), []).append(stale)
+            # Those without readable attributes were cut off by a power cut: their name says enough.
+            obsolete = {old_groups.get(pair_id), *self._by_pair.pop(pair_id, []), *self._by_pair.pop(CUT_OFF, [])}
             for name in obsolete - {group, None}:
                 remove_group(self._out, self._maps, str(name))
 
@@ -51,12 +54,16 @@ class Leftovers:
                     found.setdefault(entry.name[:-9], []).append(entry.name)
         return found
 
-    def _pair_of(self, group: str) -> str | None:
-        try:
-            node = json.loads((self._maps / group / "zarr.json").read_bytes())
-            return str(node["attributes"]["pair_id"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None  # not one of ours, or gone: it stays as it is
+
+def pair_of_group(folder: Path) -> str | None:
+    """The pair whose maps these are; `CUT_OFF` when that was never written down, None for what is not one of ours."""
+    try:
+        content = (folder / "zarr.json").read_bytes()
+        return str(json.loads(content)["attributes"]["pair_id"])
+    except ValueError:
+        return CUT_OFF
+    except (OSError, KeyError, TypeError):
+        return None
 
 
 def remove_group(out: Path, maps: Path, group: str) -> None:

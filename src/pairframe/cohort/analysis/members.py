@@ -196,15 +196,19 @@ def _usable(
 
 
 def _one_canvas(rows: Sequence[PlainRow]) -> tuple[tuple[int, int], float]:
-    canvases = Counter((row["canon_height_px"], row["canon_width_px"], row["px_size_um"]) for row in rows)
+    canvases = Counter(
+        (row["canon_height_px"], row["canon_width_px"], row["px_size_um"], is_in_px(row)) for row in rows
+    )
     if len(canvases) > 1:
-        (h, w, size), (h2, w2, size2) = list(canvases)[:2]
+        names = [
+            f"{h} x {w} px of {'unknown size' if in_px else f'{size:g} um'}" for h, w, size, in_px in list(canvases)[:2]
+        ]
         raise CohortError(
             "pairs on one canvas with one pixel size",
-            f"{h} x {w} px of {size:g} um and {h2} x {w2} px of {size2:g} um",
+            " and ".join(names),
             "resample or pad the masks to one canvas, or analyse each kind in a folder of its own",
         )
-    ((h, w, size),) = canvases
+    ((h, w, size, _),) = canvases
     return (int(h), int(w)), float(size)
 
 

@@ -70,8 +70,8 @@ def write_report(
         folder.mkdir(exist_ok=True)
         for number, (page, row) in enumerate(pages.items(), start=1):
             view = known_view(folder / page)
-            group = disk.group_folder(store.maps_path, page)
             try:
+                group = disk.group_folder(store.maps_path, page)
                 if with_figures and (view is None or not view.has_figures):
                     view = make_figures(read_group(group, row["pair_id"]), folder / page)
                 elif view is None:
