@@ -24,8 +24,9 @@ lint: setup-all
 docs: setup-all             ## the site, into docs/_build; warnings are errors, nothing is fetched
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build
 
-bench: setup-bench          ## against the peers, 35 minutes at most: docs/benchmarks.md, its JSON, docs/scaling.md and figures
+bench: setup-bench          ## against the peers, 35 minutes: docs/benchmarks.md, docs/scaling.md and figures; then DOTmark where its data are
 	$(BIN)/pairframe bench --out docs --scripts benchmarks
+	$(BIN)/python benchmarks/dotmark.py
 
 clean:
 	rm -rf $(VENV) dist build docs/_build docs/generated pairframe-demo benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -142,7 +142,7 @@ def run_suite(
         report["curves"] = _curves(contestants, plan, before_scripts, say)
     report["scripts"] = {}
     if scripts is not None:
-        for name in ("cost_model", "dotmark"):
+        for name in ("cost_model",):
             say(f"script: {name}")
             report["scripts"][name] = run_script(scripts, name, deadline, quick=quick)
     report["seconds"] = time.monotonic() - began
