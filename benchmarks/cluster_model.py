@@ -145,7 +145,9 @@ def simulate_s(n_pairs: int, pair: PairCost, cluster: Cluster, *, spread: float 
     spread : float
         Standard deviation of the log of a portion's compute time; its mean stays.
 
-    Portions are computed side by side; the file system and the table's writer serve one after the other.
+    Portions are computed side by side; the file system and the table's writer serve one after the other. This is
+    conservative: a worker waits until its portion is stored before it takes the next one, and portions never share the
+    file system, which real ones do.
     """
     n_portions = math.ceil(n_pairs / min(PORTION, max(1, n_pairs // (4 * cluster.workers))))
     per_portion = n_pairs / n_portions

@@ -1,33 +1,48 @@
 """How close and how fast is `w2` on DOTmark, beside POT's exact `emd2` and its Sinkhorn?
 
-    PAIRFRAME_DATA=... python benchmarks/dotmark.py [--quick] [--accuracy | --timing]
+    PAIRFRAME_DATA=... python benchmarks/dotmark.py [--quick] [--accuracy | --timing | --page]
+
+`--page` measures nothing and writes the tables again.
 
 DOTmark 1.0 (Schrieber, Schuhmacher, Gottschlich 2016): ten classes of ten images, whole numbers of equal total mass.
 Accuracy: all 450 pairs at 32 px, 45 a class (``--quick``: three a class), against `emd2`, for the bounds at epsilon 1/32
-px^2 before any raise, and for `w2` as it comes. Time: every contestant lives in a process of its own on one core, they take
-turns, figures are medians over pairs; `emd2` and Sinkhorn get their cost matrix for free. 8 and 16 px are block sums of the
-32 px images, 128 px block sums of the 512 px Shapes. Writes benchmarks/out/dotmark.json.
+px^2 before any raise, and for `w2` as it comes; on all cores. Time: every contestant lives in a process of its own on one
+core, they take turns, what takes longer than 2 s is timed once and the rest three times; `emd2` and Sinkhorn get their cost
+matrix for free. 8 and 16 px are block sums of the 32 px images, 128 px block sums of the 512 px Shapes. All of it ends within
+twelve minutes: when time is short, fewer pairs are timed. Writes benchmarks/out/dotmark.json, the same as docs/dotmark.json,
+and the tables between the marks in docs/dotmark.md.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import os
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
-from math import gcd
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 from time import perf_counter
 
-from harness import Contestant, peak_extra_mb_of, serve, write_json
+from harness import Contestant, peak_extra_mb_of, provenance, serve, write_json
 
+from pairframe.cli.bench.contestants import Deadline
+
+PAGE = Path(__file__).parents[1] / "docs" / "dotmark.md"
+FIGURES = PAGE.with_suffix(".json")
 SMALL_EPSILON = 1 / 32
-LIMIT_S = {"ours": 600.0, "emd2": 600.0, "sinkhorn": 120.0}
+WHOLE_RUN_S = 690.0
+LIMIT_S = {"ours": 60.0, "emd2": 120.0, "sinkhorn": 20.0}
+EMD2_128_S = 200.0
+REPEATS, ONCE_IF_LONGER_S = 3, 2.0
 ONE_CORE = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 TINY = {"archive": "dotmark_official_32", "key": "Shapes", "i": 1, "j": 2, "block": 4}  # loads imports, compiled code
-PAIRS_128 = ((1, 5), (2, 7), (5, 9))  # binary shapes: half the pixels, or emd2 would need all memory
+SHAPES_128 = {"archive": "dotmark_shapes_512", "key": "images", "i": 1, "j": 5, "block": 4}  # binary: half the pixels
+COLUMNS = ("entropic", "whole", "exact")
 
 
 # --- the images --------------------------------------------------------------------------------
@@ -65,7 +80,7 @@ def pair_of(setting: dict):
     if a.sum() != b.sum():  # the 512 px pictures: whole multiples bring both to one total
         a, b = a // np.gcd.reduce(a.ravel()), b // np.gcd.reduce(b.ravel())
         total_a, total_b = int(a.sum()), int(b.sum())
-        shared = gcd(total_a, total_b)
+        shared = math.gcd(total_a, total_b)
         a, b = a * (total_b // shared), b * (total_a // shared)
     return a, b
 
@@ -90,7 +105,9 @@ def emd2(setting: dict) -> dict:
 
     a, b = pair_of(setting)
     if setting.get("memory"):
-        return {"mb": peak_extra_mb_of(lambda: ot.emd2(*on_points(a, b), numItermax=10**9))}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one pivot is not enough, but all arrays are made before the first
+            return {"mb": peak_extra_mb_of(lambda: ot.emd2(*on_points(a, b), numItermax=1))}
     points = on_points(a, b)
     start = perf_counter()
     value = float(ot.emd2(*points, numItermax=10**9))
@@ -98,9 +115,10 @@ def emd2(setting: dict) -> dict:
 
 
 def sinkhorn(setting: dict) -> dict:
-    """POT's default Sinkhorn at reg 1/4 px^2, or the next larger power of 4 at which it does not break down."""
-    import warnings
+    """POT's default Sinkhorn at reg 1/4 px^2, or the next larger power of 4 at which both marginals are met to 5 %.
 
+    A value of None says that there was none; the seconds are then no time to anything.
+    """
     import numpy as np
     import ot
 
@@ -111,11 +129,26 @@ def sinkhorn(setting: dict) -> dict:
             warnings.simplefilter("ignore")
             plan, log = ot.sinkhorn(a, b, cost, reg, stopThr=1e-6, numItermax=4000, log=True)
         seconds = perf_counter() - start
-        off = float(np.abs(plan.sum(axis=1) - a).sum())
+        off = max(float(np.abs(plan.sum(axis=1) - a).sum()), float(np.abs(plan.sum(axis=0) - b).sum()))
         if np.isfinite(plan).all() and off < 0.05:
             value = float((plan * cost).sum())
             return {"seconds": seconds, "value": value, "reg": reg, "marginal_error": off, "iterations": log["niter"]}
     return {"seconds": seconds, "value": None, "reg": None, "marginal_error": None, "iterations": None}
+
+
+def closeness(setting: dict) -> dict:
+    """Relative errors against emd2: c-transforms alone, whole potentials, and the flow."""
+    import ot
+
+    import pairframe as pf
+
+    a, b = pair_of(setting)
+    truth = float(ot.emd2(*on_points(a, b), numItermax=10**9)) * float(a.sum())
+    small = pf.w2(a, b, epsilon=SMALL_EPSILON, max_raises=0)
+    found = pf.w2(a, b)
+    values = (small.entropic_lower, small.whole_lower, found.lower)
+    errors = {column: abs(truth - value) / truth for column, value in zip(COLUMNS, values, strict=True)}
+    return errors | {"is_exact": found.is_exact}
 
 
 def on_points(a, b):
@@ -126,171 +159,240 @@ def on_points(a, b):
     return a[a > 0] / a.sum(), b[b > 0] / b.sum(), cost
 
 
-JOBS = {job.__name__: job for job in (ours, emd2, sinkhorn)}
+JOBS = {job.__name__: job for job in (ours, emd2, sinkhorn, closeness)}
 
 
 # --- how close ---------------------------------------------------------------------------------
 
 
-def accuracy(quick: bool) -> dict:
-    """Relative errors against emd2, per class: c-transforms alone, whole potentials, and the flow."""
-    import ot
-
-    import pairframe as pf
-
-    columns = ("entropic", "whole", "exact")
-    errors: dict[str, dict[str, list[float]]] = {}
-    certified = {}
-    print(f"{'relative error against emd2, 32 px':<36} {'c-transforms':>19} {'whole numbers':>19} {'w2':>9} certified")
-    for name in classes():
-        pairs = list(itertools.combinations(range(10), 2))[:: 15 if quick else 1]
-        errors[name] = {column: [] for column in columns}
-        certified[name] = [0, len(pairs)]
-        for i, j in pairs:
-            a, b = pair_of({"archive": "dotmark_official_32", "key": name, "i": i, "j": j})
-            truth = float(ot.emd2(*on_points(a, b), numItermax=10**9)) * float(a.sum())
-            small = pf.w2(a, b, epsilon=SMALL_EPSILON, max_raises=0)
-            found = pf.w2(a, b)
-            values = (small.entropic_lower, small.whole_lower, found.lower)
-            for column, value in zip(columns, values, strict=True):
-                errors[name][column].append(abs(truth - value) / truth)
-            certified[name][0] += found.is_exact
-        print(_accuracy_line(name, errors[name], f"{certified[name][0]} of {certified[name][1]}"), flush=True)
-    whole = {column: [e for rows in errors.values() for e in rows[column]] for column in columns}
-    n_certified = sum(done for done, _ in certified.values())
-    print(_accuracy_line("all", whole, f"{n_certified} of {len(whole['exact'])}"))
+def accuracy(quick: bool, about: dict) -> dict:
+    """By class: median and worst error of each column, and how many pairs are certified."""
+    pairs = list(itertools.combinations(range(10), 2))[:: 15 if quick else 1]
+    settings = [{"archive": "dotmark_official_32", "key": name, "i": i, "j": j} for name in classes() for i, j in pairs]
+    with ExitStack() as stack:
+        n = os.cpu_count() or 1
+        workers = [stack.enter_context(Contestant(__file__, "closeness", **ONE_CORE)) for _ in range(n)]
+        with ThreadPoolExecutor(n) as threads:
+            parts = threads.map(lambda k: [workers[k](**setting) for setting in settings[k::n]], range(n))
+            found = [None] * len(settings)
+            for k, part in enumerate(parts):
+                found[k::n] = part
+    by_class: dict = {name: [] for name in classes()}
+    for setting, errors in zip(settings, found, strict=True):
+        by_class[setting["key"]].append(errors)
     rows = {
-        name: {column: {"median": median(found), "worst": max(found)} for column, found in by_column.items()}
-        for name, by_column in {**errors, "all": whole}.items()
+        name: {column: _spread([errors[column] for errors in some]) for column in COLUMNS}
+        | {"certified": sum(errors["is_exact"] for errors in some), "pairs": len(some)}
+        for name, some in {**by_class, "all": found}.items()
     }
-    return {"epsilon_px2": SMALL_EPSILON, "rows": rows, "certified_exact": certified}
+    return {**about, "quick": quick, "epsilon_px2": SMALL_EPSILON, "rows": rows}
 
 
-def _accuracy_line(name: str, errors: dict[str, list[float]], certified: str) -> str:
-    both = [f"{median(errors[key]):>9.1e} {max(errors[key]):>9.1e}" for key in ("entropic", "whole")]
-    return f"  {name:<34} {both[0]} {both[1]} {max(errors['exact']):>9.1e} {certified}"
+def _spread(errors: list[float]) -> dict[str, float]:
+    return {"median": median(errors), "worst": max(errors)}
 
 
 # --- how fast ----------------------------------------------------------------------------------
 
 
-def races(quick: bool) -> dict[str, tuple[list[dict], list[str]]]:
-    """Settings and contestants by size."""
+def races(quick: bool) -> dict[str, tuple[list[dict], dict[str, float]]]:
+    """Settings, and contestants with their limits, by size."""
     names = classes()
-    few = names[::5] if quick else names
     small = [
-        {"archive": "dotmark_official_32", "key": name, "i": i, "j": j}
-        for name in few
-        for i, j in ([(2, 7)] if quick else [(2, 7), (0, 5), (4, 9)])
+        {"archive": "dotmark_official_32", "key": name, "i": 2, "j": 7} for name in (names[::5] if quick else names)
     ]
     middle = [
-        {"archive": "dotmark_official_64", "key": name, "i": 2, "j": 7} for name in (names[8:9] if quick else names)
+        {"archive": "dotmark_official_64", "key": name, "i": 2, "j": 7}
+        for name in (names[8:9] if quick else names[1:8:2])
     ]
-    large = [{"archive": "dotmark_shapes_512", "key": "images", "i": i, "j": j, "block": 4} for i, j in PAIRS_128]
-    everyone = ["ours", "emd2", "sinkhorn"]
     return {
-        "8": ([setting | {"block": 4} for setting in small], everyone),
-        "16": ([setting | {"block": 2} for setting in small], everyone),
-        "32": (small, everyone),
-        "64": (middle, everyone),
-        "128": (large[:1] if quick else large, ["ours"] if quick else ["ours", "emd2"]),
+        "8": ([setting | {"block": 4} for setting in small], LIMIT_S),
+        "16": ([setting | {"block": 2} for setting in small], LIMIT_S),
+        "32": (small, LIMIT_S),
+        "64": (middle, LIMIT_S),
+        "128": ([SHAPES_128], {"ours": LIMIT_S["ours"]} | ({} if quick else {"emd2": EMD2_128_S})),
     }
 
 
-def peak_of(name: str, setting: dict) -> dict | None:
-    """Peak memory in a fresh process, where nothing that was freed before can be used again."""
-    with Contestant(__file__, name, **ONE_CORE) as contestant:
-        contestant(**TINY)
-        return contestant.ask_within(LIMIT_S[name], **setting, memory=True)
-
-
-def race(racers: dict[str, Contestant], setting: dict, repeats: int) -> dict[str, dict | None]:
-    """The answer of median time of each, in turns; None for one that ran out of time."""
-    answers: dict[str, list] = {name: [] for name in racers}
-    for _ in range(repeats):
-        for name, racer in racers.items():
-            if None not in answers[name]:
-                answers[name].append(racer.ask_within(LIMIT_S[name], **setting))
+def race(racers: dict[str, Contestant], limits_s: dict[str, float], setting: dict) -> dict[str, dict]:
+    """The answer of median time of each, in turns; of one that ran out of time, how much it had."""
+    answers: dict[str, list[dict]] = {name: [] for name in limits_s}
+    for _ in range(REPEATS):
+        for name, limit_s in limits_s.items():
+            if answers[name] and answers[name][-1].get("seconds", math.inf) > ONCE_IF_LONGER_S:
+                continue
+            answer = racers[name].ask_within(limit_s, **setting)
+            answers[name].append({"cut_off_s": limit_s} if answer is None else answer)
     return {
-        name: None if None in found else sorted(found, key=lambda answer: answer["seconds"])[len(found) // 2]
+        name: sorted(found, key=lambda answer: answer.get("seconds", math.inf))[len(found) // 2]
         for name, found in answers.items()
     }
 
 
-def timing(quick: bool) -> dict:
-    report: dict = {}
-    header = "seconds, median over pairs [longest]"
-    print(f"{header:<38} {'w2':>17} {'emd2':>17} {'sinkhorn':>17} {'emd2/w2':>8} {'sinkhorn/w2':>11} {'its error':>9}")
-    for size, (settings, names) in races(quick).items():
-        with ExitStack() as stack:
-            racers = {name: stack.enter_context(Contestant(__file__, name, **ONE_CORE)) for name in names}
-            for racer in racers.values():
-                racer(**TINY)
-            repeats = 3 if int(size) <= 32 else 1
-            rows = [{"setting": setting, **race(racers, setting, repeats)} for setting in settings]
-        memory = {name: peak_of(name, settings[0]) for name in names if name != "sinkhorn"}
-        report[size] = {"rows": rows, "peak_extra_mb": memory, "summary": _summary(rows, names)}
-        print(_timing_line(size, report[size]), flush=True)
-    for size, found_here in report.items():
-        words = [f"{name} {found['mb']:.0f} MB" for name, found in found_here["peak_extra_mb"].items() if found]
-        print(f"  peak memory above imports, {size} px: {', '.join(words)}")
+def timing(quick: bool, about: dict, deadline: Deadline) -> dict:
+    """By size: every answer, peak memory, and medians."""
+    report: dict = {**about, "quick": quick, "sizes": {}}
+    with ExitStack() as stack:
+        racers = {name: stack.enter_context(Contestant(__file__, name, **ONE_CORE)) for name in LIMIT_S}
+        for racer in racers.values():
+            racer(**TINY)
+        for size, (settings, limits_s) in races(quick).items():
+            rows = []
+            for setting in settings:
+                if deadline.is_over:
+                    break
+                limits = {name: min(limit_s, max(1.0, deadline.left_s)) for name, limit_s in limits_s.items()}
+                rows.append({"setting": setting, **race(racers, limits, setting)})
+            if rows:
+                peaks = {name: _peak_mb(name, settings[0]) for name in ("ours", "emd2")}
+                report["sizes"][size] = {"rows": rows, "peak_extra_mb": peaks, "summary": summary_of(rows)}
     return report
 
 
-def _summary(rows: list[dict], names: list[str]) -> dict:
+def _peak_mb(name: str, setting: dict) -> float | None:
+    """Peak memory in a fresh process, where nothing that was freed before can be used again."""
+    with Contestant(__file__, name, **ONE_CORE) as contestant:
+        contestant(**TINY)
+        answer = contestant.ask_within(LIMIT_S[name], **setting, memory=True)
+    return None if answer is None else answer["mb"]
+
+
+def summary_of(rows: list[dict]) -> dict:
+    """Of each contestant: pairs with an answer, pairs cut off, and the median time; no answer counts as longer than any."""
     found: dict = {}
-    for name in names:
-        seconds = [row[name]["seconds"] if row[name] else LIMIT_S[name] for row in rows]
-        late = sum(row[name] is None for row in rows)
+    for name in [name for name in LIMIT_S if name in rows[0]]:
+        answers = [row[name] for row in rows]
+        seconds = [answer["seconds"] if answer.get("value") is not None else math.inf for answer in answers]
+        limits = [answer["cut_off_s"] for answer in answers if "cut_off_s" in answer]
+        n_answers, middle = sum(map(math.isfinite, seconds)), median_low(seconds)
         found[name] = {
-            "median_s": median(seconds),
-            "max_s": max(seconds),
-            "out_of_time": late,
-            "limit_s": LIMIT_S[name],
+            "pairs": len(rows),
+            "answers": n_answers,
+            "cut_off": len(limits),
+            "median_s": middle if math.isfinite(middle) else None,
+            "more_than_s": min(limits) if math.isinf(middle) and n_answers + len(limits) == len(rows) else None,
         }
-    for name in names[1:]:
-        found[f"{name}_over_ours"] = found[name]["median_s"] / found["ours"]["median_s"]
-    if "sinkhorn" in names:
-        errors = [
-            abs(row["sinkhorn"]["value"] / row["ours"]["value"] - 1.0)
-            for row in rows
-            if row["sinkhorn"] and row["sinkhorn"]["value"] is not None
+    errors = [
+        abs(row["sinkhorn"]["value"] / row["ours"]["value"] - 1.0)
+        for row in rows
+        if row.get("sinkhorn", {}).get("value") is not None and row["ours"].get("value") is not None
+    ]
+    return found | {"sinkhorn_relative_error": _spread(errors) if errors else None}
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+
+def accuracy_table(report: dict) -> str:
+    """Markdown."""
+    lines = [
+        _about(report, report["rows"]["all"]["pairs"]),
+        "",
+        "| class | c-transforms, median | worst | whole numbers, median | worst | `w2`, worst | certified exact |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in report["rows"].items():
+        shares = [_percent(row[column][key]) for column in COLUMNS[:2] for key in ("median", "worst")]
+        lines.append(
+            f"| {name} | {' | '.join(shares)} | {row['exact']['worst']:.0e} | {row['certified']} of {row['pairs']} |"
+        )
+    return "\n".join(lines)
+
+
+def timing_table(report: dict) -> str:
+    """Markdown."""
+    lines = [
+        _about(report, sum(len(found["rows"]) for found in report["sizes"].values())),
+        "",
+        "| side | pairs | `w2`, certified | `emd2` | Sinkhorn | emd2 / w2 | Sinkhorn / w2 | error of Sinkhorn | memory, w2 / emd2 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for size, found in report["sizes"].items():
+        rows, summary = found["rows"], found["summary"]
+        error = summary["sinkhorn_relative_error"]
+        certified = sum(row["ours"].get("is_exact", False) for row in rows)
+        cells = [
+            f"{size} px",
+            str(len(rows)),
+            _time_cell(summary["ours"]) + ("" if certified == len(rows) else f", {certified} certified"),
+            *(_time_cell(summary.get(name)) for name in ("emd2", "sinkhorn")),
+            *(_ratio_cell(summary.get(name), summary["ours"]["median_s"]) for name in ("emd2", "sinkhorn")),
+            "–" if error is None else _percent(error["median"]),
+            " / ".join("–" if mb is None else f"{mb:.0f} MB" for mb in found["peak_extra_mb"].values()),
         ]
-        found["sinkhorn_relative_error"] = {"median": median(errors), "worst": max(errors)} if errors else None
-    return found
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
-def _timing_line(size: str, report: dict) -> str:
-    found = report["summary"]
-    cells = []
-    for name in ("ours", "emd2", "sinkhorn"):
-        if name not in found:
-            cells.append("-")
-        else:
-            late = ">" if found[name]["out_of_time"] else ""
-            cells.append(f"{late}{found[name]['median_s']:.4f} [{found[name]['max_s']:.3g}]")
-    ratios = [f"{found[key]:.1f}" if key in found else "-" for key in ("emd2_over_ours", "sinkhorn_over_ours")]
-    error = found.get("sinkhorn_relative_error")
-    cells += [*ratios, f"{error['median']:.1e}" if error else "-"]
-    head = f"  {size} px, {len(report['rows'])} pairs"
-    return f"{head:<38} {cells[0]:>17} {cells[1]:>17} {cells[2]:>17} {cells[3]:>8} {cells[4]:>11} {cells[5]:>9}"
+def _about(report: dict, n_pairs: int) -> str:
+    kind = " A quick run: few pairs." if report["quick"] else ""
+    busy = " **The machine was busy with other work: times are too long.**" if report["load_before"] > 1 else ""
+    return (
+        f"{n_pairs} pairs, {report['date']}, commit `{report['commit']}`, {report['machine']}, load "
+        f"{report['load_before']:g} when it began, POT {report['versions']['POT']}.{kind}{busy}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _time_cell(found: dict | None) -> str:
+    if found is None:
+        return "not run"
+    some = "" if found["answers"] in (0, found["pairs"]) else f" ({found['answers']} of {found['pairs']} answer)"
+    if found["median_s"] is not None:
+        return _duration(found["median_s"]) + some
+    return (f"> {found['more_than_s']:.0f} s" if found["more_than_s"] is not None else "not reached") + some
+
+
+def _ratio_cell(found: dict | None, ours_s: float | None) -> str:
+    if found is None or ours_s is None:
+        return "–"
+    if found["median_s"] is not None:
+        return f"{found['median_s'] / ours_s:.2g}"
+    return "–" if found["more_than_s"] is None else f"> {found['more_than_s'] / ours_s:.2g}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2g} s"
+
+
+TABLES = {"accuracy": accuracy_table, "timing": timing_table}
+
+
+def write_page() -> None:
+    """The tables of docs/dotmark.json, into the page."""
+    report, text = json.loads(FIGURES.read_text()), PAGE.read_text()
+    for name in (name for name in TABLES if name in report):
+        begin, end = f"<!-- {name}: begin, written by benchmarks/dotmark.py -->", f"<!-- {name}: end -->"
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}\n\n{TABLES[name](report[name])}\n\n{end}{after}"
+    PAGE.write_text(text)
 
 
 def main(words: list[str]) -> None:
     if data_folder() is None:
         print("PAIRFRAME_DATA does not name a folder with dotmark_official_32.npz: nothing to measure")
         return
-    quick = "--quick" in words
-    report: dict = {"quick": quick}
+    quick, about, deadline = "--quick" in words, provenance(PAGE.parent), Deadline(WHOLE_RUN_S)
+    earlier = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    report = {name: earlier[name] for name in TABLES if name in earlier}  # stays as it was where it is not measured now
     if "--timing" not in words:
-        report["accuracy"] = accuracy(quick)
+        report["accuracy"] = accuracy(quick, about)
+        print(accuracy_table(report["accuracy"]), flush=True)
     if "--accuracy" not in words:
-        report["timing"] = timing(quick)
-    write_json("dotmark", report)
+        report["timing"] = timing(quick, about, deadline)
+        print(timing_table(report["timing"]), flush=True)
+    FIGURES.write_text(write_json("dotmark", report).read_text())
+    write_page()
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
         serve(JOBS[sys.argv[2]])
+    elif sys.argv[1:] == ["--page"]:
+        write_page()
     else:
         main(sys.argv[1:])

@@ -4,8 +4,8 @@ Choosing blur and reach
 
 Two lengths decide what a comparison means. Below the **blur** nothing is resolved: take it as small as the detail that
 you trust, one or two pixels or the error of the outline. The **reach** is how far mass would rather travel than be
-destroyed here and created there: take it as the distance that your tissue can really move between the two frames. Both
-are in the unit of the image, so they stay the same when the image is downsampled.
+destroyed here and created there: take it as two to four times the distance that your tissue can really move between the
+two frames. Both are in the unit of the image, so they stay the same when the image is downsampled.
 """
 
 import pairframe as pf

@@ -17,7 +17,7 @@ import pairframe as pf
 from pairframe.cohort import CohortSummary, MaskRef, run_cohort
 from pairframe.cohort.content import Digests, work_key
 from pairframe.cohort.estimate import estimate
-from pairframe.cohort.job import Job, _mask_key
+from pairframe.cohort.job import Job, _mask_key, read_masks
 from pairframe.cohort.mark import RunMark, is_going_on
 from pairframe.cohort.plan import cut_into_chunks
 from pairframe.cohort.progress import CohortProgress, PlainLines, duration
@@ -338,15 +338,15 @@ def test_pairs_that_share_a_mask_stay_together_and_in_order(tmp_path: Path) -> N
     assert all(a[1] < b[1] for a, b in numbered if a[0] == b[0])
 
 
-def test_a_mask_that_changes_between_two_pairs_is_read_again(tmp_path: Path) -> None:
-    masks = write_series(tmp_path / "masks", n_series=1, n_frames=3)
-    tasks = tuple(read_tasks(masks))
-    with RunMark(tmp_path) as mark:
-        rows = Job(CONFIG, tmp_path, mark.token).rows(tasks)
-        first = next(rows)
-        write_frame(masks / "s0/t1.png", 9)  # the first pair's target, the second one's source
-        second = next(rows)
-    assert second["M_source"] == pf.read_mask(masks / "s0/t1.png").area_px != first["M_target"]
+def test_a_mask_is_read_once_unless_it_changes_between_two_pairs(tmp_path: Path) -> None:
+    masks = write_series(tmp_path / "masks", n_series=1, n_frames=4)
+    first, second, third = read_tasks(masks)
+    _, shared = read_masks(first, CONFIG)
+    before, then_shared = read_masks(second, CONFIG)
+    assert before is shared
+    write_frame(masks / "s0/t2.png", 9)
+    changed, _ = read_masks(third, CONFIG)
+    assert changed.area_px == pf.read_mask(masks / "s0/t2.png").area_px != then_shared.area_px
 
 
 @pytest.mark.parametrize("backend", ["grid", "oracle"])

@@ -54,6 +54,24 @@ def test_whole_potentials_are_feasible_and_no_worse(seed: int, scale: int) -> No
     assert scale * (mass_a.ravel() @ whole_f + mass_b.ravel() @ whole_g) >= before
 
 
+def test_whole_potentials_weigh_masses_that_float64_cannot_tell_apart() -> None:
+    """Of the shifts by 1/4 and 3/4 the second has the larger dual value, by 1 in 2^60."""
+    f, g = np.array([-1, -3]), np.array([2, 0])
+    whole_f, whole_g = whole_potentials(f, g, np.array([2**60, 2**60 + 1]), np.array([2**60, 2**60 + 1]), 4)
+    assert (whole_f.tolist(), whole_g.tolist()) == ([0, 0], [0, 0])
+
+
+def test_a_flow_of_almost_all_that_int64_holds_does_not_overflow() -> None:
+    far = 1000
+    a = np.array([2**61, 2**61 + 5])
+    pixels = np.array([[0, 0], [0, 1]]), np.array([[0, far], [0, far + 1]])
+    f, g = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    flow, cost, _ = transport(*pixels, a.copy(), a.copy(), f, g, (1, far + 2), 10**6)
+    carried = sum(x * y for x, y in zip(flow.tolist(), cost.tolist(), strict=True))
+    assert carried == (2**62 + 5) * far**2
+    assert carried == sum(m * (int(x) + int(y)) for m, x, y in zip(a.tolist(), f, g, strict=True))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_flow_carries_all_mass_at_the_dual_value_from_any_start(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -74,9 +92,9 @@ def test_the_flow_carries_all_mass_at_the_dual_value_from_any_start(seed: int) -
         transport(*pixels, left_a, left_b, f, g, shape, 2)
         duals.append(a @ f + b @ g)
     left_a, left_b = a.copy(), b.copy()
-    carried, _, _ = transport(*pixels, left_a, left_b, f, g, shape, 10_000)
+    flow, cost, _ = transport(*pixels, left_a, left_b, f, g, shape, 10_000)
     assert duals == sorted(duals)
     assert not left_a.any()
     assert not left_b.any()
-    assert carried == a @ f + b @ g >= duals[-1]
+    assert flow @ cost == a @ f + b @ g >= duals[-1]
     assert (np.add.outer(f, g) <= cost_of(on_b)[np.flatnonzero(on_a)]).all()

@@ -15,8 +15,10 @@ from pairframe.errors import (
     EmptyMeasureError,
     EpsilonError,
     NegativeMassError,
+    NotFiniteError,
     SolveOptionsError,
     UnequalMassesError,
+    UnsupportedProblemError,
 )
 from pairframe.maps.whole_mass import WholeMasses, above, below
 
@@ -32,6 +34,13 @@ def images(seed: int, shape: tuple[int, int], share: float = 0.7, top: int = 50)
     lighter = a if a.sum() < b.sum() else b
     lighter.flat[rng.integers(a.size)] += abs(int(a.sum()) - int(b.sum()))
     return a.astype(np.int64), b.astype(np.int64)
+
+
+def shares(seed: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Two random images with holes, of total 1 each."""
+    rng = np.random.default_rng(seed)
+    a, b = (image * rng.random(shape) for image in images(seed, shape))
+    return a / a.sum(), b / b.sum()
 
 
 def emd2(a: np.ndarray, b: np.ndarray) -> float:
@@ -86,15 +95,69 @@ def test_the_value_is_between_the_bounds_wherever_it_stops(seed: int, raises: in
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_other_numbers_give_the_value_to_a_billionth(seed: int) -> None:
-    a, b = images(seed, (15, 12))
-    rng = np.random.default_rng(seed)
-    a, b = a * rng.random(a.shape), b * rng.random(b.shape)
-    a, b = a / a.sum(), b / b.sum()
+def test_other_numbers_give_the_value_to_many_digits(seed: int) -> None:
+    a, b = shares(seed, (15, 12))
     found = pf.w2(a, b)
     assert not found.is_exact
-    assert found.relative_gap < 1e-9
+    assert found.relative_gap < 1e-11
     assert found.lower == pytest.approx(emd2(a, b), rel=1e-9)
+
+
+@pytest.mark.parametrize("side", [32, 96])
+def test_larger_images_keep_the_bounds_of_other_numbers_close(side: int) -> None:
+    """Units are as small as int64 allows, whatever the largest cost."""
+    a, b = shares(0, (side, side))
+    found = pf.w2(a, b)
+    assert 0.0 < found.lower <= found.upper
+    assert found.relative_gap < 1e-9
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10_000), exponent=st.integers(-899, 899), factor=st.floats(1.0, 2.0))
+def test_masses_of_any_size_are_cut_into_as_many_units(seed: int, exponent: int, factor: float) -> None:
+    a, b = (np.ldexp(mass * factor, exponent) / 2 for mass in shares(seed, (5, 7)))
+    masses = WholeMasses.of(a, b)
+    for units, mass in ((masses.units_a, masses.mass_a), (masses.units_b, masses.mass_b)):
+        assert 2**61 <= units.sum() < 2**62 + 1
+        assert not units[mass == 0].any()
+        # A unit by itself, and a few more that totals differ by.
+        assert (np.abs(np.ldexp(mass, -math.frexp(masses.unit)[1] + 1) - units) <= 2.0**12).all()
+    assert masses.units_a.sum() == masses.units_b.sum()
+    assert masses.missing < 2.0**-48 * a.sum()
+
+
+@pytest.mark.parametrize("exponent", [-890, -60, 70, 890])
+def test_a_power_of_two_times_both_masses_multiplies_the_bounds_by_it(exponent: int) -> None:
+    a, b = shares(1, (8, 9))
+    found, scaled = pf.w2(a, b), pf.w2(np.ldexp(a, exponent), np.ldexp(b, exponent))
+    assert scaled.lower == math.ldexp(found.lower, exponent)
+    assert scaled.upper == math.ldexp(found.upper, exponent)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])
+def test_totals_that_float64_has_no_room_around_are_refused(size: float) -> None:
+    with pytest.raises(UnsupportedProblemError, match=r"total masses between 2\^-900 and 2\^900"):
+        pf.w2(np.full((2, 2), size), np.full((2, 2), size))
+
+
+def test_totals_beyond_float64_are_refused() -> None:
+    with pytest.raises(NotFiniteError, match="a finite total mass in mass_a"):
+        pf.w2(np.full((2, 2), 1e308), np.full((2, 2), 1e308))
+
+
+def test_images_too_long_for_the_arithmetic_are_refused_before_any_work() -> None:
+    with pytest.raises(
+        UnsupportedProblemError, match=r"corners are less than 2\^20 px apart, got shape \(1, 1048577\)"
+    ):
+        pf.w2(*np.ones((2, 1, 2**20 + 1), dtype=bool))
+
+
+def test_masses_at_the_far_ends_of_the_longest_image_allowed() -> None:
+    a, b = np.zeros((2, 1, 2**20), dtype=np.int64)
+    a[0, 0], b[0, -1] = 3, 3
+    found = pf.w2(a, b)
+    assert found.is_exact
+    assert found.lower == 3 * (2**20 - 1) ** 2
 
 
 def test_pixels_too_light_for_a_unit_keep_the_bounds_apart_but_true() -> None:
@@ -168,13 +231,14 @@ def test_the_value_is_rounded_outwards_where_float64_cannot_hold_it() -> None:
 
 
 def test_masses_that_would_leave_int64_are_cut_into_units() -> None:
-    a = np.full((3, 3), 2**60 // 9, dtype=np.int64)
+    assert WholeMasses.of(*np.full((2, 3, 3), 2**62 // 9)).is_same
+    a = np.full((3, 3), 2**60, dtype=np.int64)
     masses = WholeMasses.of(a, a)
     assert not masses.is_same
-    assert masses.units_a.sum() == masses.units_b.sum() == 2**50
+    assert masses.units_a.sum() == masses.units_b.sum() < 2**62
     found = pf.w2(a, a)
     assert found.lower == 0.0
-    assert found.upper <= 1e-12 * float(a.sum())
+    assert found.upper <= 1e-12 * found.total
 
 
 def test_bad_input_says_what_is_wrong() -> None:

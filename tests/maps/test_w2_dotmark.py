@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ import pairframe as pf
 
 ot = pytest.importorskip("ot", reason="POT is not installed")
 
+ROOT = Path(__file__).parents[2]
 ARCHIVE = Path(os.environ.get("PAIRFRAME_DATA", "")) / "dotmark_official_32.npz"
 TOTAL = 102_400_000
 CLASSES = (
@@ -90,3 +95,58 @@ def test_every_dotmark_pair_is_certified() -> None:
             for i in range(10):
                 for j in range(i):
                     assert pf.w2(images[i], images[j]).is_exact, f"{name} {i} {j}"
+
+
+# --- the benchmark and its page --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> ModuleType:
+    """benchmarks/dotmark.py, which finds its neighbours by being run there."""
+    folder = ROOT / "benchmarks"
+    sys.path.insert(0, str(folder))
+    try:
+        spec = importlib.util.spec_from_file_location("dotmark", folder / "dotmark.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+    return module
+
+
+def test_the_tables_of_the_page_are_its_json(benchmark: ModuleType) -> None:
+    report = json.loads((ROOT / "docs" / "dotmark.json").read_text())
+    text = (ROOT / "docs" / "dotmark.md").read_text()
+    for name, table in benchmark.TABLES.items():
+        assert table(report[name]) in text
+        assert report[name]["commit"] in table(report[name])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_sinkhorn_plan_with_one_wrong_marginal_is_no_answer(
+    benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, axis: int
+) -> None:
+    a, b = np.array([[1, 2], [3, 4]]), np.array([[4, 3], [2, 1]])
+
+    def half_right(a: np.ndarray, b: np.ndarray, *_: object, **__: object) -> tuple[np.ndarray, dict[str, int]]:
+        return np.outer(a, a) if axis == 1 else np.outer(b, b), {"niter": 1}
+
+    monkeypatch.setattr(benchmark, "pair_of", lambda _: (a, b))
+    monkeypatch.setattr(ot, "sinkhorn", half_right)
+    assert benchmark.sinkhorn({})["value"] is None
+
+
+def test_no_answer_is_no_time(benchmark: ModuleType) -> None:
+    ours, none, late = {"seconds": 1.0, "value": 2.0}, {"seconds": 0.1, "value": None}, {"cut_off_s": 20.0}
+    good = {"seconds": 3.0, "value": 2.2}
+
+    def cells(*answers: dict[str, object]) -> tuple[str, str]:
+        found = benchmark.summary_of([{"ours": ours, "sinkhorn": answer} for answer in answers])["sinkhorn"]
+        return benchmark._time_cell(found), benchmark._ratio_cell(found, 1.0)
+
+    assert cells(good, good, none) == ("3 s (2 of 3 answer)", "3")
+    assert cells(good, none, none) == ("not reached (1 of 3 answer)", "–")
+    assert cells(good, late, late) == ("> 20 s (1 of 3 answer)", "> 20")
+    assert cells(none, late, late) == ("not reached", "–")

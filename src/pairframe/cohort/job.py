@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pairframe.cohort.content import MISSING, Digests, side_content, work_key
 from pairframe.cohort.mark import is_going_on
@@ -44,43 +46,72 @@ class Job:
     token: str
 
     def rows(self, chunk: Chunk) -> Iterator[Row]:
-        """Do the pairs one after the other; ends early when the run does. A pair that cannot be done is a failed row."""
+        """Do the pairs one after the other; ends early when the run does. A pair that cannot be done is a failed row.
+
+        Rows come in the order of the chunk, one pair late: while a pair is solved, the one before it is written.
+        """
         store = ResultStore(self.out)
         previous: tuple[PairTask, TransportResult] | None = None
-        for task in chunk:
-            if not is_going_on(self.out, self.token):
-                return
-            start = None if previous is None or not task.shares_mask_with(previous[0]) else previous[1]
-            previous = None  # memory: never more than two results
-            row, result = self._do(task, start, store)
-            if result is not None and result.status == Status.converged and self.config.backend not in _NEED_NO_START:
-                previous = (task, result)
-            yield row
+        with ThreadPoolExecutor(1, thread_name_prefix="pairframe-write") as writer:
+            written: Future[Row] | None = None
+            for task in chunk:
+                if not is_going_on(self.out, self.token):
+                    break
+                start = None if previous is None or not task.shares_mask_with(previous[0]) else previous[1]
+                previous = None  # memory: never more than the result that is written and the one that is made
+                solved = self._solve(task, start)
+                if written is not None:
+                    yield written.result()
+                written = writer.submit(self._written, solved, store)
+                result = solved.result
+                if (
+                    result is not None
+                    and result.status == Status.converged
+                    and self.config.backend not in _NEED_NO_START
+                ):
+                    previous = (task, result)
+            if written is not None:
+                yield written.result()
 
-    def _do(
-        self, task: PairTask, start: TransportResult | None, store: ResultStore
-    ) -> tuple[Row, TransportResult | None]:
+    def _solve(self, task: PairTask, start: TransportResult | None) -> _Solved:
         began = time.perf_counter()
-        named = {"source": task.source.named, "target": task.target.named}
         key = work_key(task, self.config, _digests)  # before the masks are read: a change meanwhile is found next time
         try:
             with at_most(1):
                 result = _compare(*read_masks(task, self.config), self.config, start)
-            seconds = time.perf_counter() - began
-            row = store.write_maps(result, task.pair_id, **named, seconds=seconds, extra=task.carried)
         except Exception as error:  # whatever one pair of thousands does, it is written down and the others go on
-            is_the_pairs_own = isinstance(error, InputError) and not isinstance(error, _NOT_THE_PAIRS_OWN)
-            row = failed_row(
-                task.pair_id,
-                error,
-                _advice(error),
-                **named,
-                seconds=time.perf_counter() - began,
-                work_key=key if is_the_pairs_own else None,  # without a key it is tried again
-                extra=task.carried,
-            )
-            return row, None
-        return row | {"work_key": key}, result
+            return _Solved(task, key, time.perf_counter() - began, None, error)
+        return _Solved(task, key, time.perf_counter() - began, result, None)
+
+    def _written(self, solved: _Solved, store: ResultStore) -> Row:
+        task, error = solved.task, solved.error
+        about: dict[str, Any] = {
+            "source": task.source.named,
+            "target": task.target.named,
+            "seconds": solved.seconds,
+            "extra": task.carried,
+        }
+        if solved.result is not None:
+            try:
+                return store.write_maps(solved.result, task.pair_id, **about) | {"work_key": solved.key}
+            except Exception as trouble:  # a full disk is no reason to lose the others
+                error = trouble
+        assert error is not None
+        is_the_pairs_own = isinstance(error, InputError) and not isinstance(error, _NOT_THE_PAIRS_OWN)
+        # Without a key it is tried again.
+        key = solved.key if is_the_pairs_own else None
+        return failed_row(task.pair_id, error, _advice(error), work_key=key, **about)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A pair that is not written down yet: its result, or why it has none."""
+
+    task: PairTask
+    key: str | None
+    seconds: float
+    result: TransportResult | None
+    error: Exception | None
 
 
 def read_masks(task: PairTask, config: TransportConfig) -> tuple[Mask, Mask]:

@@ -13,8 +13,7 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 Array = NDArray[Any]
 
-_MOST = 2**61  # of total mass times largest cost: sums stay inside int64
-_UNITS = 2**50  # that a total is cut into where masses are no whole numbers
+_MOST = 2**62  # units of a total: sums stay inside int64
 _ROUNDING = 2.0**-50  # of a sum of products in float64, added up without error
 
 
@@ -26,11 +25,11 @@ class WholeMasses:
     ----------
     units_a, units_b : (H, W) int64
     unit : float
-        Mass of one unit; 1 where the masses are whole numbers.
+        Mass of one unit, a power of two; 1 where the masses are whole numbers.
     is_same : bool
         Whether these are the masses that came in, to the last digit.
     mass_a, mass_b : (H, W)
-        Those that came in.
+        Those that came in; where their totals differ in the last digits, the second one scaled to the first one's.
     farthest : int
         Largest cost on the grid, px^2.
     """
@@ -45,23 +44,28 @@ class WholeMasses:
 
     @classmethod
     def of(cls, mass_a: Array, mass_b: Array) -> WholeMasses:
-        """Masses (H, W) whose totals agree: as they are where possible, else cut into 2^50 units or what int64 allows."""
-        farthest = (mass_a.shape[0] - 1) ** 2 + (mass_a.shape[1] - 1) ** 2
-        most = _MOST // (farthest + 1)
-        if all(_is_whole(mass, most) for mass in (mass_a, mass_b)):
+        """Masses (H, W) whose totals agree: as they are where possible, else cut into 2^61 to 2^62 units.
+
+        Totals lie between 2^-900 and 2^900, so that no unit leaves float64.
+        """
+        farthest = largest_cost(mass_a.shape)
+        if all(_is_whole(mass) for mass in (mass_a, mass_b)):
             units_a, units_b = mass_a.astype(np.int64), mass_b.astype(np.int64)
             if units_a.sum() == units_b.sum():
                 return cls(units_a, units_b, 1.0, True, mass_a, mass_b, farthest)
-        total = min(_UNITS, most)
         a, b = (np.asarray(mass, dtype=np.float64) for mass in (mass_a, mass_b))
         sum_a, sum_b = math.fsum(a.ravel()), math.fsum(b.ravel())
         b = b * (sum_a / sum_b)  # totals that agree up to rounding are made to agree
-        return cls(_cut(a, total), _cut(b, total), sum_a / total, False, a, b, farthest)
+        # A power of two times a mass is exact, so that what cutting takes off a mass is known to the last digit.
+        exponent = 62 - math.frexp(sum_a)[1]
+        total = int(math.ldexp(sum_a, exponent))
+        units_a, units_b = _cut(a, exponent, total), _cut(b, exponent, total)
+        return cls(units_a, units_b, math.ldexp(1.0, -exponent), False, a, b, farthest)
 
     def dual_value(self, f: Int, g: Int) -> float:
         """``<a, f> + <b, g>`` of potentials (H, W), read on the supports; rounded down."""
         if self.is_same:
-            return below(_dot(self.units_a, f) + _dot(self.units_b, g))
+            return below(exact_dot(self.units_a, f) + exact_dot(self.units_b, g))
         terms = np.concatenate([(self.mass_a * f).ravel(), (self.mass_b * g).ravel()])
         return math.fsum(terms) - _ROUNDING * math.fsum(np.abs(terms))
 
@@ -97,19 +101,30 @@ def above(value: int) -> float:
     return 0.0 - below(-value)
 
 
-def _is_whole(mass: Array, most: int) -> bool:
+def largest_cost(shape_hw: tuple[int, ...]) -> int:
+    """From corner to corner of an image, px^2."""
+    return int((shape_hw[0] - 1) ** 2 + (shape_hw[1] - 1) ** 2)
+
+
+def exact_dot(units: Int, values: Int) -> int:
+    """A sum of products in Python's integers, which do not overflow."""
+    on = units > 0
+    return sum(x * y for x, y in zip(units[on].tolist(), values[on].tolist(), strict=True))
+
+
+def _is_whole(mass: Array) -> bool:
     """Whether a mass can be taken as it is."""
-    if not 0 < float(mass.sum(dtype=np.float64)) <= most:
+    if not 0 < float(mass.sum(dtype=np.float64)) <= _MOST:
         return False
     return mass.dtype.kind in "bui" or bool((mass == np.floor(mass)).all())
 
 
-def _cut(mass: Float, total: int) -> Int:
-    """`total` units in proportion to a mass, by largest remainders."""
-    wanted = mass.ravel() * (total / math.fsum(mass.ravel()))
+def _cut(mass: Float, exponent: int, total: int) -> Int:
+    """``mass 2^exponent`` in whole units that add up to `total`, by largest remainders."""
+    wanted = np.ldexp(mass.ravel(), exponent)
     units = np.floor(wanted).astype(np.int64)
     short = total - int(units.sum())
-    # Rounding of `wanted` may leave it a few units off on either side; pixels with most to give take them.
+    # The sum is a rounded one, so it may be a few units off on either side; pixels with most to give take them.
     on = np.flatnonzero(mass.ravel() > 0)
     order = on[np.argsort((wanted - units)[on], kind="stable")]
     while short > 0:
@@ -123,17 +138,11 @@ def _cut(mass: Float, total: int) -> Int:
     return units.reshape(mass.shape)
 
 
-def _dot(units: Int, values: Int) -> int:
-    """A sum of products in Python's integers, which do not overflow."""
-    on = units > 0
-    return sum(x * y for x, y in zip(units[on].tolist(), values[on].tolist(), strict=True))
-
-
 def _cost_of_product(left_a: Int, left_b: Int, left: int) -> int:
     """``sum_ij left_a_i left_b_j |x_i - x_j|^2 / left`` rounded up, from moments."""
     squares, products = 0, 0
     for axis in range(2):
         position: Int = np.indices(left_a.shape)[axis]
-        squares += _dot(left_a, position**2) + _dot(left_b, position**2)
-        products += _dot(left_a, position) * _dot(left_b, position)
+        squares += exact_dot(left_a, position**2) + exact_dot(left_b, position**2)
+        products += exact_dot(left_a, position) * exact_dot(left_b, position)
     return squares - (2 * products) // left

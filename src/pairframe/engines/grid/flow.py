@@ -25,7 +25,7 @@ _FAR = np.int64(2**60)
 @njit(cache=True, nogil=True)
 def transport(
     yx_a: Int, yx_b: Int, left_a: Int, left_b: Int, f: Int, g: Int, shape_hw: tuple[int, int], max_raises: int
-) -> tuple[int, int, int]:
+) -> tuple[Int, Int, int]:
     """Raise `f`, `g` in place until all mass flows, or `max_raises` times.
 
     Parameters
@@ -33,14 +33,16 @@ def transport(
     yx_a, yx_b : (n, 2), (m, 2) int64
         Pixels in row-major order.
     left_a, left_b : (n,), (m,) int64
-        Masses of equal totals on the way in; on the way out what does not flow, zero when all does.
+        Masses of equal totals below 2^63 on the way in; on the way out what does not flow, zero when all does.
     f, g : (n,), (m,) int64
         In px^2, feasible: f_i + g_j <= |x_i - x_j|^2 for all pairs. They stay so.
 
     Returns
     -------
-    carried_cost, raises, n_pairs : int
-        Mass times px^2 of what flows, how often potentials were raised, and the length of the last list.
+    flow, cost : (k,), (k,) int64
+        Mass and px^2 of each pair of the last list. Their product may be more than int64 holds, so nothing is summed here.
+    raises : int
+        How often potentials were raised.
     """
     width = _WIDTH
     pairs = _list_pairs(yx_a, yx_b, f, g, shape_hw, width)
@@ -59,7 +61,7 @@ def transport(
             room = width
         room -= _raise(pairs, flow, left_a, left_b, f, g, room)
         raises += 1
-    return (flow * pairs[2]).sum(), raises, len(flow)
+    return flow, pairs[2], raises
 
 
 @njit(cache=True, nogil=True)

@@ -25,7 +25,7 @@ def hard_transform(potential: Int, support_in: Bool, scale: int = 1) -> Int:
     potential : (H, W) int64
         In units of ``1 / scale`` px^2, read on `support_in` only.
     support_in : (H, W) bool
-        Not empty.
+        Not empty. The largest cost, ``scale ((H - 1)^2 + (W - 1)^2)``, must be below 2^60, and no potential beyond twice it.
 
     Returns
     -------
@@ -48,14 +48,14 @@ def whole_potentials(f: Int, g: Int, mass_a: Int, mass_b: Int, scale: int) -> tu
     ----------
     f, g : (n,), (m,) int64
     mass_a, mass_b : (n,), (m,) int64
+        Of totals below 2^63.
     """
     # The value is a step function of t: it gains mass_a where f + t passes a multiple of scale, and loses mass_b.
     t = np.concatenate([np.mod(-f, scale), np.mod(g, scale)])
-    gain = np.concatenate([mass_a, -mass_b]).astype(np.float64)
     order = np.argsort(t, kind="stable")
-    value = np.cumsum(gain[order])
+    value = np.cumsum(np.concatenate([mass_a, -mass_b])[order])  # between minus and plus the total
     is_last = np.append(np.diff(t[order]) > 0, True)
-    best = t[order][np.argmax(np.where(is_last, value, -np.inf))]
+    best = t[order][np.argmax(np.where(is_last, value, np.iinfo(np.int64).min))]
     return (f + best) // scale, -((best - g) // scale)
 
 
