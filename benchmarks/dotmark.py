@@ -301,8 +301,9 @@ def accuracy_table(report: dict) -> str:
 
 def timing_table(report: dict) -> str:
     """Markdown."""
+    busy = " **The machine was busy with other work: times are too long.**" if report["load_before"] > 1 else ""
     lines = [
-        _about(report, sum(len(found["rows"]) for found in report["sizes"].values())),
+        _about(report, sum(len(found["rows"]) for found in report["sizes"].values())) + busy,
         "",
         "| side | pairs | `w2`, certified | `emd2` | Sinkhorn | emd2 / w2 | Sinkhorn / w2 | error of Sinkhorn | memory, w2 / emd2 |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -326,10 +327,9 @@ def timing_table(report: dict) -> str:
 
 def _about(report: dict, n_pairs: int) -> str:
     kind = " A quick run: few pairs." if report["quick"] else ""
-    busy = " **The machine was busy with other work: times are too long.**" if report["load_before"] > 1 else ""
     return (
         f"{n_pairs} pairs, {report['date']}, commit `{report['commit']}`, {report['machine']}, load "
-        f"{report['load_before']:g} when it began, POT {report['versions']['POT']}.{kind}{busy}"
+        f"{report['load_before']:g} when it began, POT {report['versions']['POT']}.{kind}"
     )
 
 

@@ -22,6 +22,7 @@ from pairframe.cli.bench.solvers import SOLVERS, Potentials
 from pairframe.cli.bench.suite import QUICK, TINY, WHOLE
 from pairframe.cli.bench.tables import page, race_table
 from pairframe.engines import SolveOptions, get_engine
+from pairframe.errors import InputError
 
 SMALL = PairSpec(scale=1 / 16, blur_px=24.0, reach_px=60.0)
 MODULES = {"pot": "ot", "pot-ti": "ot", "ott": "ott", "geomloss": "geomloss", "torch": "torch", "grid": "numba"}
@@ -158,6 +159,19 @@ def test_the_suite_writes_a_page_its_json_and_five_figures(tmp_path: Path, capsy
     assert {path.name for path in (out / "images").iterdir()} == {
         f"scaling_{name}.png" for name in ("pixels", "blur", "ratio", "pairs", "accuracy")
     }
+
+    run_bench(out, plan=TINY, only="grid", part="compare", quiet=True)
+    again = json.loads((out / "benchmarks.json").read_text())
+    assert again["races"] == report["races"]
+    assert again["compare"] != report["compare"], "it was measured again"
+    assert set(again["parts"]) == {"races", "compare", "curves", "memory", "scripts"}
+
+
+def test_an_unknown_part_or_one_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a part: races, compare, curves, memory, scripts"):
+        run_bench(tmp_path, part="speed")
+    with pytest.raises(InputError, match="of an earlier run"):
+        run_bench(tmp_path, part="curves")
 
 
 def test_an_unknown_peer_or_folder_of_scripts_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -208,6 +208,12 @@ def bench(
     only: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME...]", help="Peers to run against; all that are installed.")
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Measure only races, compare, curves, memory or scripts again, and keep the rest."
+        ),
+    ] = None,
     scripts: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The repository's folder of benchmarks, to run its longer scripts as well."),
@@ -217,7 +223,7 @@ def bench(
     """Measure time to a certified answer, memory and scaling here, against the peers that are installed."""
     from pairframe.cli.bench import run_bench
 
-    run_bench(out, quick=quick, only=only, scripts=scripts, quiet=quiet)
+    run_bench(out, quick=quick, only=only, part=part, scripts=scripts, quiet=quiet)
 
 
 def main() -> None:

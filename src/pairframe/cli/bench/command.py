@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from pairframe.cli.bench.figures import write_figures
-from pairframe.cli.bench.suite import QUICK, WHOLE, Plan, run_suite
+from pairframe.cli.bench.suite import PARTS, QUICK, WHOLE, Plan, run_suite
 from pairframe.cli.bench.tables import compare_table, memory_table, page, race_table
 from pairframe.cli.output import check_writable
 from pairframe.cli.terminal import output, print_places, say
@@ -24,6 +24,7 @@ def run_bench(
     quick: bool = False,
     scripts: Path | None = None,
     only: str | None = None,
+    part: str | None = None,
     quiet: bool = False,
     plan: Plan | None = None,
 ) -> None:
@@ -35,6 +36,8 @@ def run_bench(
         The repository's ``benchmarks`` folder; its longer scripts are run too.
     only : str, optional
         Contestants, separated by commas; ours is always among them.
+    part : str, optional
+        Measure this part again, and keep the others of the ``benchmarks.json`` that is there.
     """
     from pairframe.cli.bench.solvers import OURS, SOLVERS
 
@@ -45,9 +48,15 @@ def run_bench(
         raise InputError(f"contestants: {', '.join(SOLVERS)}", repr(unknown[0]), "e.g. --only pot,ott")
     if scripts is not None and not scripts.is_dir():
         raise InputError("the repository's folder of benchmarks", repr(str(scripts)), "leave --scripts out elsewhere")
+    if part is not None and part not in PARTS:
+        raise InputError(f"a part: {', '.join(PARTS)}", repr(part), "e.g. --part curves")
+    before = None if part is None else _earlier(out / "benchmarks.json")
     plan = plan or (QUICK if quick else WHOLE)
     tell = (lambda _: None) if quiet else say
-    report = run_suite(plan, tell, scripts=scripts, quick=quick, only=chosen)
+    report = run_suite(plan, tell, scripts=scripts, quick=quick, only=chosen, parts=PARTS if part is None else (part,))
+    if before is not None:
+        assert part is not None
+        report = before | {part: report[part], "parts": before["parts"] | report["parts"]}
     pictures = write_report(report, out)
     if not quiet:
         for one in report["races"]:
@@ -60,6 +69,16 @@ def run_bench(
             "pictures": pictures,
         }
         print_places(output(), places)
+
+
+def _earlier(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        return {"parts": {}} | found
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "the benchmarks.json of an earlier run", f"{str(path)!r}: {error}", "leave --part out"
+        ) from error
 
 
 def write_report(report: dict[str, Any], out: Path) -> Path:

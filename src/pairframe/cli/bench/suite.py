@@ -72,7 +72,7 @@ QUICK = Plan(
 )
 WHOLE = Plan(
     total_s=33 * 60.0,
-    races_s=14 * 60.0,
+    races_s=11 * 60.0,
     races=((1 / 4, 3, 8.0), (1 / 2, 2, 10.0), (1.0, 2, 12.0)),
     repeats=5,
     compare_scales=(1 / 4, 1 / 2, 1.0, 2.0, 4.0),
@@ -94,6 +94,9 @@ TINY = Plan(
 )  # for tests: every part, no figures worth anything
 
 
+PARTS = ("races", "compare", "curves", "memory", "scripts")
+
+
 def installed() -> tuple[list[str], dict[str, str]]:
     """The contestants that can run here, and why the others cannot."""
     missing = {
@@ -103,9 +106,15 @@ def installed() -> tuple[list[str], dict[str, str]]:
 
 
 def run_suite(
-    plan: Plan, say: Say, *, scripts: Path | None = None, quick: bool = False, only: tuple[str, ...] | None = None
+    plan: Plan,
+    say: Say,
+    *,
+    scripts: Path | None = None,
+    quick: bool = False,
+    only: tuple[str, ...] | None = None,
+    parts: tuple[str, ...] = PARTS,
 ) -> dict[str, Any]:
-    """Measure everything; `say` is told each line as it is known.
+    """Measure everything, or some of its `PARTS`; `say` is told each line as it is known.
 
     Parameters
     ----------
@@ -125,28 +134,38 @@ def run_suite(
         "contestants": {name: SOLVERS[name].label for name in names},
         "missing": missing,
         "tols": TOLS,
-        "races": [],
     }
+    report["parts"] = {part: {name: report[name] for name in ("commit", "date", "load_before")} for part in parts}
     reserve_s = plan.scripts_s if scripts is not None else 0.0
     before_scripts = Deadline(max(1.0, plan.total_s - reserve_s))
     races_end = before_scripts.at_most(plan.races_s)
     with stable(names) as contestants:
-        for scale, n_settings, limit_s in plan.races:
-            for label, (blur_px, reach_px) in list(SETTINGS.items())[:n_settings]:
-                spec = PairSpec(scale=scale, blur_px=blur_px, reach_px=reach_px)
-                say(f"race: {label}, scale {scale:g}, {support_pixels(spec)} pixels with mass")
-                rows = race(contestants, spec, TOLS, limit_s=limit_s, repeats=plan.repeats, deadline=races_end)
-                report["races"].append({"setting": label, "spec": asdict(spec), "limit_s": limit_s, "rows": rows})
-        report["compare"] = _compares(plan, before_scripts, say)
+        if "races" in parts:
+            report["races"] = _races(contestants, plan, races_end, say)
+        if "compare" in parts:
+            report["compare"] = _compares(plan, before_scripts, say)
+        if "curves" in parts:
+            report["curves"] = _curves(contestants, plan, before_scripts, say)
+    if "memory" in parts:
         report["memory"] = _memories(names, plan, before_scripts, say)
-        report["curves"] = _curves(contestants, plan, before_scripts, say)
-    report["scripts"] = {}
-    if scripts is not None:
-        for name in ("cost_model",):
-            say(f"script: {name}")
-            report["scripts"][name] = run_script(scripts, name, deadline, quick=quick)
+    if "scripts" in parts:
+        report["scripts"] = {}
+        if scripts is not None:
+            say("script: cost_model")
+            report["scripts"]["cost_model"] = run_script(scripts, "cost_model", deadline, quick=quick)
     report["seconds"] = time.monotonic() - began
     return report
+
+
+def _races(contestants: Stable, plan: Plan, deadline: Deadline, say: Say) -> list[dict[str, Any]]:
+    found = []
+    for scale, n_settings, limit_s in plan.races:
+        for label, (blur_px, reach_px) in list(SETTINGS.items())[:n_settings]:
+            spec = PairSpec(scale=scale, blur_px=blur_px, reach_px=reach_px)
+            say(f"race: {label}, scale {scale:g}, {support_pixels(spec)} pixels with mass")
+            rows = race(contestants, spec, TOLS, limit_s=limit_s, repeats=plan.repeats, deadline=deadline)
+            found.append({"setting": label, "spec": asdict(spec), "limit_s": limit_s, "rows": rows})
+    return found
 
 
 def _memories(names: list[str], plan: Plan, deadline: Deadline, say: Say) -> list[dict[str, Any]]:

@@ -147,10 +147,15 @@ def _provenance(report: dict[str, Any]) -> str:
         if report["load_before"] > 1
         else ""
     )
+    later = "".join(
+        f" Measured again on {about['date']}, commit `{about['commit']}`, load {about['load_before']:g}: {part}."
+        for part, about in report.get("parts", {}).items()
+        if about["date"] != report["date"]
+    )
     kind = "`pairframe bench --quick`" if report["quick"] else "`pairframe bench`"
     return (
         f"Written by {kind} in {report['seconds'] / 60:.0f} minutes on {report['date']}, commit `{report['commit']}`. "
-        f"Machine: {report['machine']}, load {report['load_before']:g} when it began. {_threads(report)} Python {report['python']}, {versions}.{missing}{busy} "
+        f"Machine: {report['machine']}, load {report['load_before']:g} when it began. {_threads(report)} Python {report['python']}, {versions}.{missing}{busy}{later} "
         "All figures, with every error, are in [benchmarks.json](benchmarks.json)."
     )
 
