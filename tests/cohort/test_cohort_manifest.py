@@ -145,22 +145,25 @@ def test_a_folder_a_folder_of_folders_and_a_pattern_say_the_same(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("stems", "names"),
+    ("stems", "pairs"),
     [
-        (["t9", "t10"], ["9", "10"]),
-        (["t10", "t11"], ["10", "11"]),
-        (["e2_t008_mask", "e2_t009_mask"], ["008", "009"]),
-        (["early", "late"], ["early", "late"]),
-        (["a1_x", "b2_x"], ["a1_x", "b2_x"]),
-        (["t1", "t01"], ["t1", "t01"]),  # the same number twice
-        (["t", "t1"], ["t", "t1"]),
+        (["t9", "t10"], ["F_9-10"]),
+        (["t10", "t11"], ["F_10-11"]),
+        (["e2_t008_mask", "e2_t009_mask"], ["F_008-009"]),
+        (["early", "late"], ["F_early-late"]),
+        (["a1_x", "b2_x"], ["F_a1_x-b2_x"]),
+        (["t1", "t01"], ["F_t01-t1"]),  # the same number twice
+        (["t", "t1"], ["F_t-t1"]),
+        (["t0", "t1", "mean"], ["F_0-1"]),  # an odd one
+        (["embA_t0", "embA_t1", "embB_t0", "embB_t1"], ["embA_t_0-1", "embB_t_0-1"]),  # no strangers
     ],
 )
-def test_frames_of_a_folder_are_the_numbers_in_their_names(tmp_path: Path, stems: list[str], names: list[str]) -> None:
+def test_the_last_number_of_a_name_is_the_frame_and_the_rest_the_series(
+    tmp_path: Path, stems: list[str], pairs: list[str]
+) -> None:
     for stem in stems:
         write_frame(tmp_path / f"{stem}.png", 4)
-    (task,) = read_tasks(tmp_path)
-    assert sorted(str(task.pair_id).removeprefix(f"{tmp_path.name}_").split("-")) == sorted(names)
+    assert sorted(ids(read_tasks(tmp_path))) == [name.replace("F_", f"{tmp_path.name}_") for name in pairs]
 
 
 def test_a_stack_of_labels_has_a_series_per_id(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from pairframe.errors import ManifestError
 from pairframe.masks import count_pages, list_labels
 from pairframe.masks.readers import FORMATS
 
-_DIGITS = "0123456789"
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
@@ -65,7 +64,7 @@ def _folder(folder: Path) -> list[Frame]:
 
 
 def _files(paths: Iterable[Path]) -> list[Frame]:
-    """A series per folder; frames are named by what tells their file names apart."""
+    """A series per folder, or several where its file names say so."""
     by_folder: dict[Path, list[Path]] = {}
     for path in sorted((Path(absolute(str(path), Path.cwd())) for path in paths), key=lambda p: natural_key(str(p))):
         if not path.name.startswith("."):
@@ -80,23 +79,46 @@ def _files(paths: Iterable[Path]) -> list[Frame]:
     for folder, files in by_folder.items():
         # Folders of one name in different places are told apart by their paths.
         series = folder.name if folders.count(folder.name) == 1 else str(folder.relative_to(base))
-        names_of = _frame_names([file.stem for file in files])
-        frames += [
-            Frame(series, name, MaskRef(str(file), file.name)) for name, file in zip(names_of, files, strict=True)
-        ]
+        for (name, numbers), members in _series_in(files):
+            own = series if name is None else name if len(by_folder) == 1 else f"{series} {name}"
+            frames += [
+                Frame(own, number, MaskRef(str(file), file.name)) for number, file in zip(numbers, members, strict=True)
+            ]
     return frames
 
 
-def _frame_names(stems: list[str]) -> list[str]:
-    """The numbers that tell file names apart (``embryo_t014_mask`` is 014), or the whole names where more than that differs."""
-    if len(stems) == 1:  # nothing to tell apart: a single number is its number
-        found = re.findall(r"[0-9]+", stems[0])
-        return found if len(found) == 1 else stems
-    before = os.path.commonprefix(stems).rstrip(_DIGITS)  # noqa: RUF071  (of characters, on purpose)
-    after = os.path.commonprefix([stem[::-1] for stem in stems]).rstrip(_DIGITS)  # noqa: RUF071
-    found = [stem[len(before) : len(stem) - len(after)] for stem in stems]
-    are_numbers = all(re.fullmatch(r"[0-9]{1,18}", name) for name in found)
-    return found if are_numbers and len({int(name) for name in found}) == len(found) else stems
+def _series_in(files: list[Path]) -> list[tuple[tuple[str | None, list[str]], list[Path]]]:
+    """Series of a folder, with their names and the names of their frames.
+
+    Files whose names differ in their last number alone are a series, and that number is the frame: ``embA_t0``, ``embA_t1``
+    and ``embB_t0``, ``embB_t1`` are two. One series beside odd ones has the folder's name (None). Where no two files
+    are alike, all are one series in the order of their whole names.
+    """
+    by_words: dict[tuple[str, ...], list[Path]] = {}
+    for file in files:
+        by_words.setdefault(_words_around_number(file.stem), []).append(file)
+    alike = [words for words, members in by_words.items() if len(members) > 1]
+    if not alike:
+        return [((None, [file.stem for file in files]), files)]
+    found = []
+    for words, members in by_words.items():
+        name = None if alike == [words] else "".join(words).strip("_-. ") or members[0].stem
+        found.append(((name, _numbers([file.stem for file in members])), members))
+    return found
+
+
+def _words_around_number(stem: str) -> tuple[str, ...]:
+    """What is before and after the last number of a name; the whole of it without one."""
+    match = re.fullmatch(r"(.*?)([0-9]{1,18})([^0-9]*)", stem, re.DOTALL)
+    return (stem,) if match is None else (match[1], match[3])
+
+
+def _numbers(stems: list[str]) -> list[str]:
+    """The last number of each name, or the whole names where two have the same one (``t1`` and ``t01``)."""
+    found = [re.findall(r"[0-9]+", stem)[-1:] or [stem] for stem in stems]
+    numbers = [name for (name,) in found]
+    keys = {int(name) if name.isdigit() else name for name in numbers}
+    return numbers if len(keys) == len(stems) else stems
 
 
 def _stack(path: Path) -> list[Frame]:
