@@ -144,7 +144,7 @@ def test_an_address_where_nobody_is_is_an_error_that_says_so(tmp_path: Path) -> 
 def test_chaos_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     """Workers are killed every few seconds, one has a full disk, 1 % of the masks are broken; then the client is killed,
     then the scheduler; at the end everything is there."""
-    folder, out, n_pairs, bad = tmp_path / "masks", tmp_path / "out", 400, [11, 137, 222, 371]
+    folder, out, n_pairs, bad = tmp_path / "masks", tmp_path / "out", 600, [11, 137, 222, 371, 450, 583]
     manifest = write_pairs(folder, n_pairs, bad=bad)
     rng = np.random.default_rng(5)
     nannies = [cluster.start_worker() for _ in range(3)]
@@ -160,11 +160,11 @@ def test_chaos_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
 
     process = cluster.run(manifest, out)
     wait_for_groups(out, 5, process)
-    disturb_until(60, process)
+    disturb_until(120, process)
     cluster.end(process)  # the client dies
 
     process = cluster.run(manifest, out)
-    disturb_until(150, process)
+    disturb_until(320, process)
     cluster.end(cluster.scheduler)  # the scheduler dies
     said, _ = process.communicate(timeout=240)
     assert process.returncode == 1, said
@@ -187,6 +187,6 @@ def test_chaos_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     said, _ = process.communicate(timeout=400)
     assert process.returncode == 1, said
     assert f"{len(bad)} failed" in said
-    assert killed >= 3
+    assert killed > 3
     print(f"{killed} workers killed; the last run said: {said}")
     check_every_pair_once(out, folder, n_pairs, bad)
