@@ -66,7 +66,7 @@ def test_damaged_and_missing_maps_are_exit_code_1_and_named(
     if is_drawn:
         assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
     groups = ResultStore(out).table().set_index("pair_id").maps_group
-    chunk = out / "maps.zarr" / groups["changed"] / "work_mass_created" / "c.0.0"
+    chunk = out / "maps.zarr" / groups["changed"] / "work_maps" / "c.0.0.0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"?")
     shutil.rmtree(out / "maps.zarr" / groups["gone"])
     for words in ((), ("--quiet",)):

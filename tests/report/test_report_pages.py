@@ -262,7 +262,7 @@ def test_a_pair_with_lost_maps_keeps_its_numbers_and_says_what_is_lost(tmp_path:
     store = ResultStore(tmp_path)
     store.commit([store.write_maps(small_result(), name) for name in ("good", "lost")])
     (group,) = store.maps_path.glob("lost-*")
-    shutil.rmtree(group / "work_mass_source")
+    shutil.rmtree(group / "work_maps")
     report = Page(write_report(tmp_path, max_figures=0))
     assert "1 pair: maps unreadable" in report.text
     assert report.data["pictures"][0] is not None
@@ -276,7 +276,7 @@ def test_light_pictures_are_those_of_the_whole_result_and_read_only_the_work_gri
     result = pf.compare(a, b, pf.TransportConfig(px_size_um=2.0, downsample_factor=2, reach_um=9.0))
     result.save(tmp_path / "out", pair_id="one")
     (group,) = (tmp_path / "out/maps.zarr").glob("one-*")
-    for unneeded in ("cost_source", "mass_created", "velocity_dy", "work_potential_source"):
+    for unneeded in ("cost_source", "mass_created", "velocity_dy", "trace"):
         shutil.rmtree(group / unneeded)
     light = make_pictures(read_light(group, "one"), tmp_path / "light")
     whole = make_pictures(result, tmp_path / "whole")

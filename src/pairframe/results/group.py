@@ -15,7 +15,7 @@ from pairframe.frame import GridTransform
 from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import SCHEMA_VERSION
-from pairframe.results.variables import CANON, COORDINATES, WORK, Variable, result_from
+from pairframe.results.variables import CANON, COORDINATES, DIMS, LABELS, WORK, Variable, result_from
 
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
 
@@ -83,8 +83,12 @@ def _read_array(folder: Path, name: str, about: dict[str, Any], transform: GridT
         raise ValueError(f"an array named {ascii(name)[:80]}")
     dims, shape = tuple(about["dimension_names"]), tuple(about["shape"])
     sides = dict(zip((*CANON, *WORK), (*transform.canon_shape_hw, *transform.work_shape_hw), strict=True))
-    if name in COORDINATES or dims in (CANON, WORK):
-        expected = tuple(sides[dim] for dim in dims)
-        if shape != expected:
-            raise ValueError(f"array {name} has the shape {shape}, not {expected}")
+    expected_dims = (name,) if name in COORDINATES else DIMS.get(name, CANON)
+    expected = tuple(sides.get(dim) for dim in expected_dims)
+    if name in LABELS:
+        expected = (len(LABELS[name]), *expected[1:])
+    if dims != expected_dims or len(shape) != len(expected):
+        raise ValueError(f"array {name} has the dimensions {dims}, not {expected_dims}")
+    if any(side not in (found, None) for found, side in zip(shape, expected, strict=True)):
+        raise ValueError(f"array {name} has the shape {shape}, not {expected}")
     return array_from(about, lambda chunk: (folder / name / chunk).read_bytes())

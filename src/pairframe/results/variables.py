@@ -20,36 +20,47 @@ from pairframe.results.schema import FIELDS, SCHEMA_VERSION
 
 CANON = ("y_um", "x_um")
 WORK = ("work_y_um", "work_x_um")
-TRACE = ("trace_step",)
 COORDINATES = (*CANON, *WORK)
-_TRACE_UNITS = {"work": "kernel applications", "gap": "pixel mass work px^2", "marginal_error": "1"}
-_WORK_NAMES = ("mass_source", "mass_target", "mass_created", "mass_destroyed", "cost_source", "cost_target")
+# One array each: a file system is slower at making files than we are at solving small pairs.
+WORK_MAPS, TRACE = "work_maps", "trace"
+DIMS = {WORK_MAPS: ("work_map", *WORK), TRACE: ("trace_field", "trace_step")}
+_PLAIN_WORK_MAPS = (
+    *("mass_source", "mass_target", "mass_created", "mass_destroyed"),
+    *("cost_source", "cost_target", "potential_source", "potential_target"),
+)
+LABELS = {WORK_MAPS: (*_PLAIN_WORK_MAPS, "velocity_dy", "velocity_dx"), TRACE: TraceRecord._fields}
 
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """An array with the names of its dimensions; a coordinate has the name of its own."""
+    """An array with the names of its dimensions; a coordinate has the name of its own.
+
+    One that holds several maps has as many `LABELS` and units along its first dimension.
+    """
 
     name: str
     dims: tuple[str, ...]
     values: NDArray[Any]
-    units: str
+    units: str | tuple[str, ...]
     long_name: str
 
     @property
     def attributes(self) -> dict[str, str]:
         """In the manner of the CF conventions."""
-        found = {"units": self.units, "long_name": self.long_name}
+        found = {"long_name": self.long_name}
+        if isinstance(self.units, str):
+            found = {"units": self.units, **found}
+        else:
+            found |= {"labels": " ".join(LABELS[self.name]), "units_of_labels": "; ".join(self.units)}
         if self.name in COORDINATES:
             found["axis"] = "Y" if "y_um" in self.name else "X"
         return found
 
 
 def variables_of(result: TransportResult) -> list[Variable]:
-    """Coordinates, the canonical maps, the work-grid maps (``work_*``) and the trace (``trace_*``)."""
+    """Coordinates, the canonical maps, all maps on the work grid (`WORK_MAPS`) and the solve's history (`TRACE`)."""
     transform, work, power, unit = result.transform, result.work, result.scales.power, result.length_unit
     cost_um = f"pixel mass {unit}^2" if power == 2 else f"pixel mass {unit}"
-    cost_work = "pixel mass work px^2" if power == 2 else "pixel mass work px"
     mass, velocity = "pixel mass", result.velocity_field
     found = _coordinates(transform, unit)
     for name, values, units, meaning in (
@@ -64,21 +75,7 @@ def variables_of(result: TransportResult) -> list[Variable]:
         ("cost_target", result.cost_target, cost_um, "transport cost by where it ended"),
     ):
         found.append(Variable(name, CANON, values, units, meaning))
-    for name in _WORK_NAMES:
-        units = mass if name.startswith("mass") else cost_work
-        found.append(Variable(f"work_{name}", WORK, getattr(work, name), units, f"{name} per work pixel"))
-    for name, values, units, meaning in (
-        ("work_velocity_dy", work.velocity_px[..., 0], "work px/frame", "displacement down; NaN where unknown"),
-        ("work_velocity_dx", work.velocity_px[..., 1], "work px/frame", "displacement right; NaN where unknown"),
-        ("work_velocity_valid", work.velocity_valid, "1", "where the displacement is known"),
-        ("work_potential_source", work.potential_source, "work cost", "dual potential; NaN off the source"),
-        ("work_potential_target", work.potential_target, "work cost", "dual potential; NaN off the target"),
-    ):
-        found.append(Variable(name, WORK, values, units, meaning))
-    for column, name in enumerate(TraceRecord._fields):
-        values = np.array([record[column] for record in work.trace], dtype=np.float64)
-        found.append(Variable(f"trace_{name}", TRACE, values, _TRACE_UNITS[name], f"{name} during the solve"))
-    return found
+    return [*found, _work_maps(work, power), _trace(work)]
 
 
 def attributes_of(result: TransportResult) -> dict[str, Any]:
@@ -103,14 +100,13 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
 
 def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> TransportResult:
     """The result whose `variables_of` and `attributes_of` these are."""
-    work = {f"work_{name}": name for name in (*_WORK_NAMES, "velocity_valid", "potential_source", "potential_target")}
-    trace = np.stack([variables[f"trace_{name}"] for name in TraceRecord._fields], axis=-1)
+    work = dict(zip(LABELS[WORK_MAPS], variables[WORK_MAPS], strict=True))
     scalars: dict[str, Any] = {column.name: _FROM_PLAIN[column.kind](attributes[column.name]) for column in FIELDS}
     arrays = ("mass_created", "mass_destroyed", "velocity_valid", "cost_source", "cost_target")
     maps: dict[str, Any] = {name: variables[name] for name in arrays}
     return TransportResult(
         **maps,
-        velocity_field=_velocity(variables, ""),
+        velocity_field=_velocity(variables),
         **scalars,
         status=Status(attributes["status"]),
         config=TransportConfig.from_json(attributes["config"]),
@@ -118,9 +114,10 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
         versions=json.loads(attributes["versions"]),
         notices=tuple(json.loads(attributes["notices"])),
         work=WorkMaps(
-            **{name: variables[stored] for stored, name in work.items()},
-            velocity_px=_velocity(variables, "work_"),
-            trace=tuple(TraceRecord(*record) for record in trace.tolist()),
+            **{name: work[name] for name in _PLAIN_WORK_MAPS},
+            velocity_px=_velocity(work),
+            velocity_valid=np.isfinite(work["velocity_dy"]),
+            trace=tuple(TraceRecord(*record) for record in variables[TRACE].T.tolist()),
         ),
     )
 
@@ -136,8 +133,25 @@ def plain_number(value: Any) -> Any:
 _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {"float64": float, "int64": int, "string": str}
 
 
-def _velocity(variables: Mapping[str, NDArray[Any]], prefix: str) -> NDArray[np.float64]:
-    return np.stack([variables[f"{prefix}velocity_dy"], variables[f"{prefix}velocity_dx"]], axis=-1)
+def _velocity(maps: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    return np.stack([maps["velocity_dy"], maps["velocity_dx"]], axis=-1)
+
+
+def _work_maps(work: WorkMaps, power: int) -> Variable:
+    """(10, Hw, Ww). Where a displacement is known is where it is a number."""
+    values = np.stack([getattr(work, name) for name in _PLAIN_WORK_MAPS] + [*np.moveaxis(work.velocity_px, -1, 0)])
+    cost = "pixel mass work px^2" if power == 2 else "pixel mass work px"
+    units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px/frame",) * 2)
+    meaning = "maps per work pixel; potentials are NaN off the masks, displacements where unknown"
+    return Variable(WORK_MAPS, DIMS[WORK_MAPS], values, units, meaning)
+
+
+def _trace(work: WorkMaps) -> Variable:
+    """(3, steps)."""
+    values = np.array(work.trace, dtype=np.float64).reshape(-1, len(LABELS[TRACE])).T
+    return Variable(
+        TRACE, DIMS[TRACE], values, ("kernel applications", "pixel mass work px^2", "1"), "the solve's history"
+    )
 
 
 def _coordinates(transform: GridTransform, unit: str) -> list[Variable]:

@@ -18,8 +18,9 @@ def to_xarray(result: TransportResult) -> xr.Dataset:
 
     Returns
     -------
-    Dataset with (y_um, x_um) maps on the canonical image, (work_y_um, work_x_um) maps named ``work_*`` on the work grid,
-    the solve's history as ``trace_*``, scalars and provenance as attributes.
+    Dataset with (y_um, x_um) maps on the canonical image; ``work_maps`` (10, Hw, Ww), all maps on the work grid, and
+    ``trace`` (3, steps), the solve's history, whose attribute ``labels`` names what lies along the first dimension;
+    scalars and provenance as attributes.
     """
     import xarray as xr
 

@@ -1,4 +1,4 @@
-"""What the light pictures of a pair need of its maps: six arrays on the work grid, however large the canvas is."""
+"""What the light pictures of a pair need of its maps: those on the work grid, however large the canvas is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pairframe.frame import GridTransform
 from pairframe.results.group import read_arrays
+from pairframe.results.variables import LABELS, WORK_MAPS
 
 Float = NDArray[np.float64]
 _MASSES = ("mass_source", "mass_target", "mass_created", "mass_destroyed")
@@ -37,8 +38,8 @@ class LightResult:
 
 def read_light(folder: Path, pair_id: str) -> LightResult:
     """Read what the pictures show from a group; an error when that is missing, changed or of another pair."""
-    names = {f"work_{name}": name for name in (*_MASSES, *_VELOCITY)}
-    attributes, arrays = read_arrays(folder, pair_id, names)
-    found = {name: arrays[stored] for stored, name in names.items()}
-    velocity_px = np.stack([found.pop(name) for name in _VELOCITY], axis=-1)
-    return LightResult(GridTransform.from_json(attributes["transform"]), LightMaps(**found, velocity_px=velocity_px))
+    attributes, arrays = read_arrays(folder, pair_id, [WORK_MAPS])
+    work = dict(zip(LABELS[WORK_MAPS], arrays[WORK_MAPS], strict=True))
+    velocity_px = np.stack([work[name] for name in _VELOCITY], axis=-1)
+    masses = {name: work[name] for name in _MASSES}
+    return LightResult(GridTransform.from_json(attributes["transform"]), LightMaps(**masses, velocity_px=velocity_px))
