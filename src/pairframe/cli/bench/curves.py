@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pairframe.cli.bench.contestants import Contestant, Deadline
 from pairframe.cli.bench.problems import PairSpec, support_pixels
 from pairframe.cli.bench.rounds import Stable, race, summary
-from pairframe.cli.bench.solvers import OURS
 from pairframe.engines.threads import n_cores
 
 TOL = 1e-4  # what the curves are timed to: beyond it most peers are no longer in the picture
 SCALES = (1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1.0, 1.5, 2.0, 3.0, 4.0)
 BLURS_PX = (32.0, 24.0, 16.0, 12.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.5, 1.0)
-AREA_RATIOS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+AREA_RATIOS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0)
 N_PAIRS = (1, 2, 4, 8, 16, 32, 64)
 CURVE_BLUR_PX = 8.0  # where every peer's numbers hold
 
@@ -23,7 +22,7 @@ CURVE_BLUR_PX = 8.0  # where every peer's numbers hold
 def by_pixels(contestants: Stable, scales: Sequence[float], limit_s: float, deadline: Deadline) -> list[dict[str, Any]]:
     """The same physics, finer and finer; who passed the limit is not asked again."""
     specs = [PairSpec(scale=scale, blur_px=CURVE_BLUR_PX) for scale in scales]
-    points = _curve(contestants, specs, limit_s, deadline, gives_up=lambda name: True)
+    points = _curve(contestants, specs, limit_s, deadline)
     for point, spec in zip(points, specs, strict=True):
         point["x"] = support_pixels(spec)
     return points
@@ -32,34 +31,28 @@ def by_pixels(contestants: Stable, scales: Sequence[float], limit_s: float, dead
 def by_blur(contestants: Stable, blurs_px: Sequence[float], limit_s: float, deadline: Deadline) -> list[dict[str, Any]]:
     """From a lot of blur to little, at a quarter of the resolution."""
     specs = [PairSpec(scale=1 / 4, blur_px=blur) for blur in blurs_px]
-    points = _curve(contestants, specs, limit_s, deadline, gives_up=lambda name: True)
+    points = _curve(contestants, specs, limit_s, deadline)
     for point, blur in zip(points, blurs_px, strict=True):
         point["x"] = blur
     return points
 
 
 def by_ratio(contestants: Stable, ratios: Sequence[float], limit_s: float, deadline: Deadline) -> list[dict[str, Any]]:
-    """Areas 1 : ratio, at half the resolution, so that the small one still has pixels."""
+    """Areas 1 : ratio, at half the resolution, so that the small one still has pixels; the smallest pair first."""
     specs = [PairSpec(scale=1 / 2, blur_px=CURVE_BLUR_PX, area_ratio=ratio) for ratio in ratios]
-    points = _curve(contestants, specs, limit_s, deadline, gives_up=lambda name: False)
+    points = _curve(contestants, specs, limit_s, deadline)
     for point, ratio in zip(points, ratios, strict=True):
         point["x"] = ratio
     return points
 
 
-def _curve(
-    contestants: Stable,
-    specs: Sequence[PairSpec],
-    limit_s: float,
-    deadline: Deadline,
-    gives_up: Callable[[str], bool],
-) -> list[dict[str, Any]]:
+def _curve(contestants: Stable, specs: Sequence[PairSpec], limit_s: float, deadline: Deadline) -> list[dict[str, Any]]:
     points, active = [], dict(contestants)
     for spec in specs:
         rows = race(active, spec, (TOL,), limit_s=limit_s, repeats=3, deadline=deadline)
         for name, row in rows.items():
             row.pop("trace", None)
-            if not row.get("times") and name != OURS and gives_up(name):
+            if not row.get("times"):
                 active.pop(name)
         points.append({"spec": asdict(spec), "rows": rows})
     return points

@@ -77,7 +77,7 @@ WHOLE = Plan(
     repeats=5,
     compare_scales=(1 / 4, 1 / 2, 1.0, 2.0, 4.0),
     memory_scales=(1 / 4, 1 / 2, 1.0),
-    curve_s=75.0,
+    curve_s=100.0,
     curve_limit_s=4.0,
     scripts_s=11 * 60.0,
 )
