@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.func import grad, vmap
 
-from pairframe.tiled import TiledError, sinkhorn
+from pairframe.tiled import TiledError, divergence, sinkhorn, sinkhorn_differentiable, sinkhorn_jvp, sinkhorn_value
 
 COST = torch.rand(2, 4, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 POINTS = torch.rand(2, 4, 3, dtype=torch.float64)
@@ -47,6 +48,16 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"mask_b": torch.zeros(2, 5, dtype=torch.bool)},
         "some mass in every batch element of b.*mask_b",
     ),
+    "complex costs": ({"C": COST + 0j}, r"the cost in floating point, got torch.complex128.*\.real"),
+    "complex points": ({"C": (POINTS + 0j, POINTS + 0j)}, r"points x in floating point.*\.real"),
+    "complex masses": ({"a": GOOD_A + 0j}, r"a of real numbers, got torch.complex64.*\.real"),
+    "complex log masses": ({"log_b": GOOD_B + 0j}, r"log_b of real numbers"),
+    "points without coordinates": ({"C": (POINTS[:, :, :0], POINTS[:, :, :0])}, "at least one coordinate.*d >= 1"),
+    "epsilon below float32": (
+        {"C": COST.float(), "epsilon": 1e-40},
+        "epsilon of at least 1e-19 in torch.float32, got 1e-40.*float64",
+    ),
+    "epsilon below float64": ({"epsilon": 1e-300}, "epsilon of at least 1e-154 in torch.float64"),
     "two kinds of masses": ({"a": GOOD_A, "log_a": GOOD_A.log()}, "one of a and log_a"),
     "log masses of infinity": ({"log_a": GOOD_A / 0.0}, "log_a without NaN"),
     "unequal totals": ({"a": GOOD_A, "b": 2.0 * GOOD_B}, "equal totals.*1 against 2 .*renormalize=True"),
@@ -77,6 +88,40 @@ def test_it_is_refused_with_advice(name: str) -> None:
     with pytest.raises(TiledError, match=message) as caught:
         sinkhorn(**{"C": COST, **change})
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("value", ["differentiable", "value", "divergence", "jvp"])
+@pytest.mark.parametrize(
+    "name", ["complex points", "complex masses", "points without coordinates", "epsilon below float32"]
+)
+def test_every_door_refuses_it_with_advice(name: str, value: str) -> None:
+    change, message = CASES[name]
+    given: dict[str, Any] = {"C": (POINTS, POINTS), "a": None, "b": None, "epsilon": 0.1, **change}
+    if name == "epsilon below float32":
+        given["C"] = (POINTS.float(), POINTS.float())
+    doors = {"differentiable": sinkhorn_differentiable, "value": sinkhorn_value, "divergence": divergence}
+    vectors = {one: torch.zeros(2, 4) for one in ("f", "g", "v_f", "v_g")} if value == "jvp" else {}
+    with pytest.raises(TiledError, match=message):
+        doors.get(value, sinkhorn_jvp)(**given, **vectors)
+
+
+def test_vmap_over_a_forward_solve_is_refused_with_the_ways_out() -> None:
+    costs = torch.rand(3, 2, 4, 5)
+    advice = r"takes a batch \(B, ...\) already.*C.flatten\(0, 1\).*sinkhorn_differentiable"
+    with pytest.raises(TiledError, match=advice):
+        vmap(lambda C: sinkhorn(C).f)(costs)
+    with pytest.raises(TiledError, match=advice):
+        vmap(lambda a: sinkhorn(COST, a, GOOD_B, tau_a=1.0).f)(torch.rand(3, 2, 4))
+    with pytest.raises(TiledError, match=advice):
+        vmap(grad(lambda C: sinkhorn(C).f.sum() + C.sum()))(costs)
+    with pytest.raises(TiledError, match=advice):
+        vmap(lambda x: divergence((x, x)))(torch.rand(3, 2, 4, 2))
+    square = torch.eye(4).expand(3, 2, 4, 4)
+    with pytest.raises(TiledError, match="divergence of stored costs outside of"):
+        vmap(lambda C: divergence((C, C, C)))(square)
+    vectors = [torch.zeros(2, n) for n in (4, 5, 4, 5)]
+    with pytest.raises(TiledError, match="sinkhorn_jvp outside of"):
+        vmap(lambda C: sinkhorn_jvp(C, None, None, 0.1, *vectors)[0])(costs)
 
 
 def test_another_cost_than_was_solved_is_refused() -> None:

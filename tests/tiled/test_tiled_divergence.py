@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -116,3 +118,35 @@ def test_bad_costs_and_early_stops_are_said() -> None:
         divergence((torch.zeros(2, 17, 22), torch.zeros(2, 17, 17), torch.rand(2, 22, 22)), a, b)
     with pytest.warns(NotConvergedWarning, match="6 of 6 solves stopped after 2 iterations"):
         divergence((x, y), a, b, 0.01, max_iters=2)
+
+
+@pytest.mark.parametrize("reference", ["counting", "product"])
+def test_stranded_mass_counts_the_same_with_and_without_gradients(reference: str) -> None:
+    """A row of a that no finite cost leads away from has a place in the self-problem of a, and none in U(a,b)."""
+    x, y, a, b = problem(3, 6, 9, ratio=1.7)
+    costs = [torch.cdist(one, other).square() for one, other in ((x, y), (x, x), (y, y))]
+    costs[0][:, 2], costs[0][1, :, 4] = math.inf, math.inf
+    plain = divergence(tuple(costs), a, b, 0.3, 0.8, 2.0, reference=reference, **TIGHT)
+    with_gradients = divergence(tuple(costs), a.requires_grad_(), b, 0.3, 0.8, 2.0, reference=reference, **TIGHT)
+    assert torch.allclose(plain, with_gradients.detach(), rtol=1e-9, atol=1e-11)
+    (found,) = torch.autograd.grad(with_gradients.sum(), a)
+    step = 1e-6 * torch.eye(6, dtype=torch.float64)[2]
+    ahead, behind = (
+        divergence(tuple(costs), a.detach() + k * step, b, 0.3, 0.8, 2.0, reference=reference, **TIGHT) for k in (1, -1)
+    )
+    assert torch.allclose((ahead - behind) / 2e-6, found[:, 2], rtol=1e-6)
+
+
+def test_masked_entries_of_self_costs_may_hold_anything() -> None:
+    x, y, a, b = problem(4, 6, 9)
+    mask_a = torch.ones(2, 6, dtype=torch.bool)
+    mask_a[0, 1] = False
+    costs = [torch.cdist(one, other).square() for one, other in ((x, y), (x, x), (y, y))]
+    wanted = divergence(tuple(costs), a, b, 0.3, 0.8, 2.0, mask_a, **TIGHT)
+    costs[0][0, 1], costs[1][0, 1], costs[1][0, :, 1], a[0, 1] = math.nan, math.nan, -math.inf, math.nan
+    assert torch.equal(divergence(tuple(costs), a, b, 0.3, 0.8, 2.0, mask_a, **TIGHT), wanted)
+    live = divergence(tuple(costs), a.requires_grad_(), b, 0.3, 0.8, 2.0, mask_a, **TIGHT)
+    assert torch.allclose(live.detach(), wanted, rtol=1e-9, atol=1e-11)
+    (bar,) = torch.autograd.grad(live.sum(), a)
+    assert bar[0, 1] == 0
+    assert torch.isfinite(bar).all()

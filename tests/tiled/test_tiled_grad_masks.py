@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from helpers.tiled_grad_problems import SIDES, largest_difference, problem
 from torch import Tensor
+from torch.func import grad, vmap
 
 from pairframe.tiled.differentiable import sinkhorn_differentiable, sinkhorn_value
 from pairframe.tiled.errors import TiledError
@@ -156,3 +159,51 @@ def test_the_value_counts_stranded_mass(reference: str) -> None:
         return sinkhorn_value(data.C.detach(), a, data.b.detach(), 0.1, tau_a=tau_a, tau_b=tau_b, **options)
 
     assert torch.autograd.gradcheck(at, [data.a], atol=1e-6, rtol=1e-4, fast_mode=True)
+
+
+@pytest.mark.parametrize("held", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("points", [False, True], ids=["stored", "points"])
+@pytest.mark.parametrize("mode", [*MODES, "value"])
+def test_masked_entries_may_hold_anything_and_get_no_gradient(mode: str, points: bool, held: float) -> None:
+    data = problem(seed=2, shape=(2, 6, 5))
+    mask_a, mask_b = torch.ones(2, 6, dtype=torch.bool), torch.ones(2, 5, dtype=torch.bool)
+    mask_a[0, 0], mask_b[1, 3] = False, False
+    outcomes = []
+    for fill in (0.5, held):
+        leaves = [one.detach().clone() for one in (data.x, data.y, data.C, data.a, data.b)]
+        x, y, C, a, b = leaves
+        x[0, 0], y[1, 3], C[0, 0], C[1, :, 3], a[0, 0], b[1, 3] = fill, fill, fill, fill, fill, fill
+        used = [one.requires_grad_() for one in ([x, y, a, b] if points else [C, a, b])]
+        cost = (x, y) if points else C
+        if mode == "value":
+            loss = sinkhorn_value(cost, a, b, 0.2, tau_a=1.0, tau_b=1.0, mask_a=mask_a, mask_b=mask_b).sum()
+        else:
+            options = options_of(mode, "unbalanced")
+            f, g = sinkhorn_differentiable(cost, a, b, 0.2, mask_a=mask_a, mask_b=mask_b, **options)
+            loss = (data.weight_f * f).sum() + (data.weight_g * g).sum()
+        outcomes.append((loss.detach(), *torch.autograd.grad(loss, used)))
+    for one, other in zip(*outcomes, strict=True):
+        assert torch.equal(one, other)
+    bars = outcomes[1][1:]
+    assert (bars[-2][0, 0] == 0).all()
+    assert (bars[-1][1, 3] == 0).all()
+    assert (bars[0][0, 0] == 0).all()
+    assert ((bars[1][1, 3] if points else bars[0][1, :, 3]) == 0).all()
+    assert bool((bars[0] != 0).any())
+
+
+def test_masked_entries_may_hold_anything_under_vmap() -> None:
+    data = problem(seed=3, shape=(2, 6, 5))
+    mask_a = torch.ones(2, 6, dtype=torch.bool)
+    mask_a[0, 0] = False
+    C = torch.stack((data.C.detach(), 2.0 * data.C.detach()))
+
+    def loss(C: Tensor) -> Tensor:
+        f, _ = sinkhorn_differentiable(C, None, None, 0.2, mask_a=mask_a, **options_of("implicit", "unbalanced"))
+        return f.square().sum()
+
+    plain = vmap(grad(loss))(C)
+    C[:, 0, 0] = math.nan
+    padded = vmap(grad(loss))(C)
+    assert torch.equal(plain, padded)
+    assert (padded[:, 0, 0] == 0).all()

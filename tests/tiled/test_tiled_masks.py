@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pairframe.tiled import TiledError, sinkhorn
+from pairframe.tiled import DenseCost, TiledError, sinkhorn
 
 TAUS = [(None, None), (1.0, 1.0), (0.5, None), (None, 2.0)]
 
@@ -168,9 +168,51 @@ def test_totals_that_floats_cannot_hold_are_refused_or_renormalised() -> None:
     assert torch.isfinite(found.f).all()
 
 
-def test_a_padded_cost_that_would_overflow_is_refused() -> None:
+def test_a_cost_that_would_overflow_is_refused_unless_it_is_masked() -> None:
     cost = torch.rand(1, 4, 4)
     cost[:, 3] = torch.finfo(torch.float32).min
+    with pytest.raises(TiledError, match=r"costs above .* mask entries"):
+        sinkhorn(cost)
     mask = torch.tensor([[True, True, True, False]])
-    with pytest.raises(TiledError, match="padded entries a moderate number"):
-        sinkhorn(cost, mask_a=mask)
+    alone = sinkhorn(cost[:, :3].contiguous())
+    assert torch.equal(sinkhorn(cost, mask_a=mask).f[:, :3], alone.f)
+
+
+ANYTHING = [math.nan, math.inf, -math.inf, -1e308, 1e308]
+
+
+@pytest.mark.parametrize("held", ANYTHING)
+@pytest.mark.parametrize("kind", ["stored", "wrapped", "points", "logs"])
+def test_masked_entries_may_hold_anything(held: float, kind: str) -> None:
+    x, y, a, b = batch(9, 11)
+    mask_a, mask_b = torch.ones(2, 9, dtype=torch.bool), torch.ones(2, 11, dtype=torch.bool)
+    mask_a[0, 5], mask_b[1, 7], mask_b[1, 0] = False, False, False
+    matrix = ((x[:, :, None] - y[:, None]) ** 2).sum(3)
+
+    def solved() -> tuple[Tensor, ...]:
+        C = {"points": (x, y), "wrapped": DenseCost(matrix)}.get(kind, matrix)
+        logs = {"log_a": a.log(), "log_b": b.log()} if kind == "logs" else {"a": a, "b": b}
+        out = sinkhorn(C, epsilon=0.1, tau_a=1.0, tau_b=1.0, mask_a=mask_a, mask_b=mask_b, **logs)
+        return out.f, out.g, out.dual(), out.cost(C), out.objective(C), out.transport_plan(C)
+
+    wanted = solved()
+    matrix[0, 5], matrix[1, :, 7], matrix[1, :, 0] = held, held, held
+    x[0, 5], y[1, 7], y[1, 0] = held, held, held
+    a[0, 5], b[1, 7], b[1, 0] = abs(held) if kind == "logs" else held, held, math.nan
+    for one, other in zip(wanted, solved(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_nan_outside_of_the_mask_is_still_refused() -> None:
+    x, y, a, b = batch(9, 11)
+    mask_a = torch.ones(2, 9, dtype=torch.bool)
+    mask_a[0, 5] = False
+    matrix = ((x[:, :, None] - y[:, None]) ** 2).sum(3)
+    matrix[1, 5, 0] = math.nan
+    with pytest.raises(TiledError, match="without NaN"):
+        sinkhorn(matrix, a, b, 0.1, 1.0, 1.0, mask_a)
+    a[1, 5], x[1, 5] = math.nan, math.nan
+    with pytest.raises(TiledError, match="a finite and >= 0"):
+        sinkhorn(matrix[:1].expand(2, -1, -1), a, b, 0.1, 1.0, 1.0, mask_a)
+    with pytest.raises(TiledError, match="finite points x"):
+        sinkhorn((x, y), None, b, 0.1, 1.0, 1.0, mask_a)

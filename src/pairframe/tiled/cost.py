@@ -112,6 +112,12 @@ class PointCost:
                 f"{tuple(self.x.shape)} and {tuple(self.y.shape)}",
                 "give both sides in one batch and in one dimension",
             )
+        if self.x.shape[2] < 1:
+            raise TiledError(
+                "points of at least one coordinate",
+                f"{tuple(self.x.shape)} and {tuple(self.y.shape)}",
+                "give (B, N, d) with d >= 1, or a stored cost",
+            )
         if self.x.dtype != self.y.dtype or self.x.device != self.y.device:
             raise TiledError(
                 "x and y of one dtype on one device",
@@ -242,4 +248,5 @@ Cost = DenseCost | PointCost
 
 def _check_float(name: str, tensor: Tensor) -> None:
     if tensor.dtype not in FLOATS:
-        raise TiledError(f"{name} in floating point", str(tensor.dtype), "convert with .double() or .float()")
+        fix = "use its .real or .abs()" if tensor.is_complex() else "convert with .double() or .float()"
+        raise TiledError(f"{name} in floating point", str(tensor.dtype), fix)

@@ -18,7 +18,7 @@ from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.rule import Rule
 from pairframe.tiled.grad.settings import Settings
 from pairframe.tiled.grad.unrolled import squared_distances, unrolled_potentials
-from pairframe.tiled.inputs import CostLike, as_cost, check_positive, check_stopping, check_tau, without_padding_places
+from pairframe.tiled.inputs import CostLike, as_cost, check_epsilon, check_stopping, check_tau, without_padding_places
 
 GRAD_MODES = ("checkpoint", "truncated", "implicit", "envelope", "unrolled")
 
@@ -92,12 +92,14 @@ def sinkhorn_value(
     reference: str = "counting",
     backend: str = "auto",
     symmetric: bool = False,
+    with_reference: bool = True,
 ) -> Tensor:
     """The optimal value (B,), float64, by its dual, with the gradients of the envelope theorem.
 
     Equal to `sinkhorn(...).dual()`. The value is off by the square of the marginal error, its gradients by the error
     itself. Arguments as `sinkhorn`; d/da of two hard marginals as in `sinkhorn_differentiable`. `symmetric` says that
     the problem is of a measure with itself (a = b, C = C', equal taus): the solve then keeps f = g, in far fewer passes.
+    `with_reference=False` leaves out the constant eps sum u sum v, as in `SinkhornOutput.dual`.
     """
     first, second = _tensors(without_padding_places(C, mask_a, mask_b))
     settings = _settings(first, epsilon, tau_a, tau_b, max_iters, threshold, 0, backend)
@@ -109,7 +111,7 @@ def sinkhorn_value(
             "a measure with itself for symmetric=True", "sides of other sizes or taus", "leave symmetric out"
         )
     logs = live_log_masses(first, second, (a, b), (mask_a, mask_b), settings)
-    return envelope_value(first, second, logs, *logs.references(reference), settings)
+    return envelope_value(first, second, logs, *logs.references(reference), settings, with_reference)
 
 
 def _tensors(C: CostLike) -> tuple[Tensor, Tensor | None]:
@@ -132,7 +134,7 @@ def _settings(
     grad_iters: int,
     backend: str,
 ) -> Settings:
-    rule = Rule(check_positive("epsilon", epsilon), check_tau("tau_a", tau_a), check_tau("tau_b", tau_b))
+    rule = Rule(check_epsilon(epsilon, first.dtype), check_tau("tau_a", tau_a), check_tau("tau_b", tau_b))
     stopping = check_stopping(max_iters, threshold, 1)
     passes = passes_of(backend_name(backend, first.device))
     return Settings(rule, passes, stopping.max_iters, stopping.threshold, grad_iters)

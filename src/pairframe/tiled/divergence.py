@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pairframe.tiled.differentiable import NotConvergedWarning, sinkhorn_value
 from pairframe.tiled.errors import TiledError
-from pairframe.tiled.inputs import check_positive, check_stopping
+from pairframe.tiled.inputs import check_positive, check_stopping, refuse_mapped
 from pairframe.tiled.sinkhorn import prepared
 
 Costs = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
@@ -48,7 +48,7 @@ def divergence(
     Where an input requires a gradient, S has it, by the envelope theorem. Warns with `NotConvergedWarning` when a solve
     stopped early.
     """
-    between, self_a, self_b = _three_costs(C)
+    between, self_a, self_b = _three_costs(C, mask_a, mask_b)
     problems = (
         (between, (a, b), (mask_a, mask_b), (tau_a, tau_b)),
         (self_a, (a, a), (mask_a, mask_a), (tau_a, tau_a)),
@@ -56,6 +56,7 @@ def divergence(
     )
     epsilon = check_positive("epsilon", epsilon)
     tensors = [one for one in (*C, a, b) if one is not None]
+    # Without eps sum u sum v in each value, which the last term of S would have to take out again.
     if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
         values = [
             sinkhorn_value(
@@ -71,12 +72,11 @@ def divergence(
                 reference=reference,
                 backend=backend,
                 symmetric=k > 0,
+                with_reference=False,
             )
             for k, (cost, masses, masks, taus) in enumerate(problems)
         ]
-        n, m = C[0].shape[1], C[-1].shape[1]
-        totals = _reference_mass(a, mask_a, n, reference), _reference_mass(b, mask_b, m, reference)
-        return values[0] - 0.5 * (values[1] + values[2]) + 0.5 * epsilon * (totals[0] - totals[1]) ** 2
+        return values[0] - 0.5 * (values[1] + values[2])
     outputs = []
     stopping = check_stopping(max_iters, threshold, 1)
     with torch.no_grad():
@@ -93,13 +93,12 @@ def divergence(
             NotConvergedWarning,
             stacklevel=2,
         )
-    # Without eps sum u sum v in each, which the last term of S would have to take out again.
     ab, aa, bb = (one.dual(with_reference=False) for one in outputs)
     return ab - 0.5 * (aa + bb)
 
 
 def _three_costs(
-    C: Costs,
+    C: Costs, mask_a: Tensor | None, mask_b: Tensor | None
 ) -> tuple[Tensor | tuple[Tensor, Tensor], Tensor | tuple[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]:
     if not isinstance(C, tuple | list) or len(C) not in (2, 3) or not all(isinstance(one, Tensor) for one in C):
         raise TiledError(
@@ -109,27 +108,23 @@ def _three_costs(
         )
     if len(C) == 2:
         return (C[0], C[1]), (C[0], C[0]), (C[1], C[1])
-    for name, cost in (("C_aa", C[1]), ("C_bb", C[2])):
+    for name, cost, mask in (("C_aa", C[1], mask_a), ("C_bb", C[2], mask_b)):
+        refuse_mapped("divergence of stored costs", cost, mask)
         if cost.dim() != 3 or cost.shape[1] != cost.shape[2]:
             raise TiledError(f"{name} of shape (B, n, n)", f"shape {tuple(cost.shape)}", "give the cost to itself")
-        if not _is_symmetric(cost.detach()):
+        if not _is_symmetric(cost.detach(), mask):
             raise TiledError(f"a symmetric {name}", "C_ij that differ from C_ji", "use 0.5 * (C + C.mT)")
     return C[0], C[1], C[2]
 
 
-def _reference_mass(mass: Tensor | None, mask: Tensor | None, n: int, reference: str) -> Tensor:
-    """sum u of one side, (B,) or a constant, with its gradient."""
-    if mass is None:
-        count = torch.tensor(float(n)) if mask is None else mask.sum(1)
-        return count.double() if reference == "counting" else torch.ones((), dtype=torch.float64, device=count.device)
-    kept = mass.double() if mask is None else torch.where(mask, mass.double(), 0.0)
-    return (kept.detach() > 0).sum(1).double() if reference == "counting" else kept.sum(1).sqrt()
-
-
-def _is_symmetric(cost: Tensor, strip: int = 256) -> bool:
-    """Up to rounding, looked at strip by strip."""
+def _is_symmetric(cost: Tensor, mask: Tensor | None, strip: int = 256) -> bool:
+    """Up to rounding, looked at strip by strip; masked entries may be anything."""
+    known = mask is None or (isinstance(mask, Tensor) and mask.shape == cost.shape[:2] and mask.dtype == torch.bool)
     for i in range(0, cost.shape[1], strip):
         rows, cols = cost[:, i : i + strip], cost[:, :, i : i + strip].transpose(1, 2)
+        if mask is not None and known:
+            on = mask[:, i : i + strip].unsqueeze(2) & mask.unsqueeze(1)
+            rows, cols = torch.where(on, rows, 0.0), torch.where(on, cols, 0.0)
         if not torch.allclose(rows, cols, rtol=1e-5, atol=1e-6, equal_nan=True):
             return False
     return True

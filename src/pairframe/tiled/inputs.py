@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from operator import index
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
 
-from pairframe.tiled.cost import Cost, DenseCost, PointCost
+from pairframe.tiled.cost import FLOATS, Cost, DenseCost, PointCost, compute_dtype
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.loop import Stopping
 from pairframe.tiled.translation import padded_log_sum, padded_sum
@@ -39,24 +40,88 @@ def as_cost(cost: CostLike) -> Cost:
 
 
 def without_padding_places(cost: CostLike, mask_a: Tensor | None, mask_b: Tensor | None) -> CostLike:
-    """The same points with every masked one moved to a real one of its side: where padding lies costs no digits.
+    """The same cost whatever stands in masked entries, NaN and inf included: nothing of it takes part.
 
-    Still part of the graph, with gradients of 0 at masked points. A stored cost comes back as it is.
+    Masked points are moved to a real one of their side, so that where padding lies costs no digits. A stored cost is
+    copied, with zeros there, only where some masked entry would do harm. Still part of the graph, with gradients of 0.
     """
     if isinstance(cost, PointCost):
-        x, y = cost.x, cost.y
-    elif isinstance(cost, tuple | list) and len(cost) == 2 and all(isinstance(one, Tensor) for one in cost):
-        x, y = cost
-    else:
-        return cost
-    return _moved(x, mask_a), _moved(y, mask_b)
+        return _moved(cost.x, mask_a), _moved(cost.y, mask_b)
+    if isinstance(cost, tuple | list) and len(cost) == 2 and all(isinstance(one, Tensor) for one in cost):
+        return _moved(cost[0], mask_a), _moved(cost[1], mask_b)
+    matrix = cost.matrix if isinstance(cost, DenseCost) else cost
+    if isinstance(matrix, Tensor) and matrix.ndim == 3 and matrix.dtype in FLOATS:
+        return _zeroed(matrix, mask_a, mask_b)
+    return cost
+
+
+def is_mapped(*tensors: Any) -> bool:
+    """Whether any of them stands for many under `torch.func.vmap`: then its values cannot be looked at."""
+    for one in tensors:
+        while isinstance(one, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(one):
+            if torch._C._functorch.is_batchedtensor(one):
+                return True
+            one = torch._C._functorch.get_unwrapped(one)
+    return False
+
+
+def refuse_mapped(name: str, *tensors: Any) -> None:
+    """Raise for tensors under vmap, with the ways out."""
+    parts = [part for one in tensors for part in _tensors_of(one)]
+    if is_mapped(*parts):
+        raise TiledError(
+            f"{name} outside of torch.func.vmap: it takes a batch (B, ...) already",
+            "a tensor that vmap maps over",
+            "make the mapped axis part of B, e.g. C.flatten(0, 1), or map over sinkhorn_differentiable or sinkhorn_value",
+        )
+
+
+def _tensors_of(one: Any) -> tuple[Any, ...]:
+    if isinstance(one, DenseCost):
+        return (one.matrix,)
+    if isinstance(one, PointCost):
+        return one.x, one.y
+    return tuple(one) if isinstance(one, tuple | list) else (one,)
 
 
 def _moved(points: Tensor, mask: Tensor | None) -> Tensor:
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != points.shape[:2] or points.ndim != 3:
+    if points.ndim != 3 or points.dtype not in FLOATS or not _is_mask(mask, points.shape[:2]):
         return points  # nothing to do, or refused where masks are checked
     first = mask.to(torch.int64).argmax(1, keepdim=True).unsqueeze(2).expand(-1, -1, points.shape[2])
-    return torch.where(mask.unsqueeze(2), points, torch.gather(points.detach(), 1, first))
+    # Where all are masked the first is no real one either.
+    place = torch.gather(points.detach(), 1, first).nan_to_num(0.0, 0.0, 0.0)
+    return torch.where(mask.unsqueeze(2), points, place)
+
+
+def _zeroed(matrix: Tensor, mask_a: Tensor | None, mask_b: Tensor | None) -> Tensor:
+    if not (mask_a is None or _is_mask(mask_a, matrix.shape[:2])):
+        return matrix
+    if not (mask_b is None or _is_mask(mask_b, (matrix.shape[0], matrix.shape[2]))):
+        return matrix
+    if (mask_a is None and mask_b is None) or min(matrix.shape) < 1:
+        return matrix
+    if not is_mapped(matrix, mask_a, mask_b) and _lowest(matrix.detach()) >= _lowest_cost(matrix.dtype):
+        return matrix
+    on = torch.ones((), dtype=torch.bool, device=matrix.device)
+    on = on if mask_a is None else on & mask_a.unsqueeze(2)
+    return torch.where(on if mask_b is None else on & mask_b.unsqueeze(1), matrix, 0.0)
+
+
+def _is_mask(mask: Any, shape: Sequence[int]) -> TypeGuard[Tensor]:
+    return isinstance(mask, Tensor) and mask.dtype == torch.bool and tuple(mask.shape) == tuple(shape)
+
+
+def _lowest_cost(dtype: torch.dtype) -> float:
+    """Below it a cost would leave the dtype that is computed in, over an epsilon of moderate size."""
+    return -math.sqrt(torch.finfo(compute_dtype(dtype)).max)
+
+
+def _lowest(matrix: Tensor) -> float:
+    """The smallest entry of (B, N, M), strip by strip; -inf if there is a NaN."""
+    rows = max(1, _CHECK_ENTRIES // matrix.shape[2])
+    strips = [matrix[b, i : i + rows] for b in range(matrix.shape[0]) for i in range(0, matrix.shape[1], rows)]
+    lows = [float(strip.amin()) for strip in strips]
+    return -math.inf if any(math.isnan(low) for low in lows) else min(lows)
 
 
 def check_cost(cost: Cost) -> bool:
@@ -70,7 +135,7 @@ def check_cost(cost: Cost) -> bool:
     if isinstance(cost, PointCost):
         for name, points in (("x", cost.x), ("y", cost.y)):
             if not bool(torch.isfinite(points).all()):
-                raise TiledError(f"finite points {name}", "NaN or inf", "give padded points any finite place")
+                raise TiledError(f"finite points {name}", "NaN or inf", "mask points that do not exist")
         return False
     rows = max(1, _CHECK_ENTRIES // cost.m)
     forbids = False
@@ -79,13 +144,11 @@ def check_cost(cost: Cost) -> bool:
             low, high = (float(one) for one in torch.aminmax(cost.matrix[b, i : i + rows]))  # hands NaN through
             if math.isnan(low) or low == -math.inf:
                 raise TiledError(
-                    "a cost without NaN or -inf", "some", "give padded entries any number; +inf forbids a pair"
+                    "a cost without NaN or -inf", "some", "mask entries that do not exist; +inf forbids a pair"
                 )
-            if low < -math.sqrt(torch.finfo(cost.dtype).max):
+            if low < _lowest_cost(cost.dtype):
                 raise TiledError(
-                    f"costs above {-math.sqrt(torch.finfo(cost.dtype).max):.1g}",
-                    f"{low:.3g}",
-                    "give padded entries a moderate number, e.g. 0",
+                    f"costs above {_lowest_cost(cost.dtype):.1g}", f"{low:.3g}", "mask entries that do not exist"
                 )
             forbids = forbids or high == math.inf
     return forbids
@@ -135,6 +198,18 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_epsilon(value: Any, dtype: torch.dtype) -> float:
+    """A positive number whose inverse the dtype that is computed in can hold with room for the costs."""
+    epsilon, least = check_positive("epsilon", value), math.sqrt(torch.finfo(compute_dtype(dtype)).tiny)
+    if epsilon < least:
+        raise TiledError(
+            f"epsilon of at least {least:.1g} in {compute_dtype(dtype)}",
+            repr(value),
+            "multiply costs, taus and epsilon by one large number, or use float64",
+        )
+    return epsilon
+
+
 def check_tau(name: str, tau: Any) -> float | None:
     """A positive finite number, or None."""
     return None if tau is None else check_positive(name, tau)
@@ -166,13 +241,16 @@ def log_masses(
         raise TiledError(f"one of {name} and log_{name}", "both", "leave one out")
     if mass is not None:
         _check_tensor(name, mass, shape, cost.device)
-        mass = mass.detach()
+        mass = mass.detach() if mask is None else torch.where(mask, mass.detach(), 0)
         if not bool(torch.isfinite(mass).all()) or bool((mass < 0).any()):
-            raise TiledError(f"{name} finite and >= 0", "NaN, inf or negative entries", "clean the masses")
+            raise TiledError(
+                f"{name} finite and >= 0", "NaN, inf or negative entries", "clean the masses, or mask these entries"
+            )
         logs = torch.log(mass.to(cost.dtype))
     elif log_mass is not None:
         _check_tensor(f"log_{name}", log_mass, shape, cost.device)
         logs = log_mass.detach().to(cost.dtype)
+        logs = logs if mask is None else torch.where(mask, logs, -math.inf)
         if bool(torch.isnan(logs).any()) or bool((logs == math.inf).any()):
             raise TiledError(f"log_{name} without NaN or +inf", "some", "-inf is no mass; anything else is finite")
     else:
@@ -250,5 +328,7 @@ def _check_tensor(name: str, tensor: Any, shape: tuple[int, int], device: torch.
         raise TiledError(
             f"{name} of shape {shape}", f"shape {tuple(tensor.shape)}", "one row of masses per batch element"
         )
+    if tensor.is_complex():
+        raise TiledError(f"{name} of real numbers", str(tensor.dtype), "use its .real or .abs()")
     if tensor.device != device:
         raise TiledError(f"{name} on {device}, where the cost is", str(tensor.device), f"use {name}.to(C.device)")

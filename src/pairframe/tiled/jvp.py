@@ -13,7 +13,7 @@ from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.rule import Rule
 from pairframe.tiled.grad.settings import Settings
-from pairframe.tiled.inputs import CostLike, as_cost, check_positive, check_tau, without_padding_places
+from pairframe.tiled.inputs import CostLike, as_cost, check_epsilon, check_tau, refuse_mapped, without_padding_places
 
 MAPS = ("jacobi", "alternating")
 
@@ -59,9 +59,10 @@ def sinkhorn_jvp(
     """
     if map not in MAPS:
         raise TiledError(f"a map: {', '.join(MAPS)}", repr(map), "use one of these names")
+    refuse_mapped("sinkhorn_jvp", C, a, b, mask_a, mask_b, f, g, v_f, v_g)
     cost = as_cost(without_padding_places(C, mask_a, mask_b))
     first, second = (cost.matrix, None) if isinstance(cost, DenseCost) else (cost.x, cost.y)
-    rule = Rule(check_positive("epsilon", epsilon), check_tau("tau_a", tau_a), check_tau("tau_b", tau_b))
+    rule = Rule(check_epsilon(epsilon, cost.dtype), check_tau("tau_a", tau_a), check_tau("tau_b", tau_b))
     passes = passes_of(backend_name(backend, cost.device))
     logs = live_log_masses(first, second, (a, b), (mask_a, mask_b), Settings(rule, passes, 1, 0.0))
     f, v_f = (_checked(name, one, logs.a) for name, one in (("f", f), ("v_f", v_f)))

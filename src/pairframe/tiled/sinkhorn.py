@@ -12,12 +12,13 @@ from pairframe.tiled.inputs import (
     CostLike,
     as_cost,
     check_cost,
-    check_positive,
+    check_epsilon,
     check_stopping,
     check_tau,
     equal_totals,
     log_masses,
     log_references,
+    refuse_mapped,
     without_padding_places,
     without_stranded,
 )
@@ -57,7 +58,7 @@ def sinkhorn(
     tau_a, tau_b : float, optional
         Strengths of the marginal penalties, in cost units; None makes the marginal hard.
     mask_a, mask_b : (B, N), (B, M) bool, optional
-        False entries do not exist: their cost and mass are never used.
+        False entries do not exist: their cost and mass are never used, whatever they are (NaN and inf too).
     backend : {"auto", "torch", "triton"}
     max_iters : int
         Full iterations, f then g.
@@ -114,9 +115,10 @@ def prepared(
     renormalize: bool = False,
 ) -> Prepared:
     """Check everything about a problem; parameters as in `sinkhorn`, those of both sides as pairs."""
+    refuse_mapped("sinkhorn (and divergence without gradients)", C, *masses, *logs, *masks)
     cost = as_cost(without_padding_places(C, *masks))
     forbids = check_cost(cost)
-    epsilon = check_positive("epsilon", epsilon)
+    epsilon = check_epsilon(epsilon, cost.dtype)
     tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
     name = backend_name(backend, cost.device)
     log_a = log_masses("a", masses[0], logs[0], masks[0], cost, renormalize)

@@ -14,7 +14,15 @@ from torch import Tensor
 from pairframe.tiled.cost import Cost
 from pairframe.tiled.grad.cost_gradient import SAFE_EXPONENT, CostGradient, empty_gradient
 from pairframe.tiled.grad.rule import Rule, log_sum
-from pairframe.tiled.grad.settings import BatchedFunction, Settings, cost_of, groups
+from pairframe.tiled.grad.settings import (
+    AdjointFunction,
+    BatchedFunction,
+    Settings,
+    cost_bars,
+    cost_of,
+    groups,
+    wants_cost_gradient,
+)
 from pairframe.tiled.grad.trace import after, run
 from pairframe.tiled.strips import short_vectors
 
@@ -51,15 +59,10 @@ class _Potentials(BatchedFunction):
 
     @staticmethod
     def backward(ctx: Any, bar_f: Tensor, bar_g: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        return (*_Adjoint.call(bar_f, bar_g, *ctx.saved_tensors, ctx.settings, wanted), None)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _Potentials.folded(info, in_dims, args)
+        return (*_Adjoint.call(bar_f, bar_g, *ctx.saved_tensors, ctx.settings, wants_cost_gradient(ctx)), None)
 
 
-class _Adjoint(BatchedFunction):
+class _Adjoint(AdjointFunction):
     """(cotangents of f, g) -> cotangents of (first, second, log_a, log_b)."""
 
     @staticmethod
@@ -84,20 +87,7 @@ class _Adjoint(BatchedFunction):
                 walk = _Walk(part, log_a[b], log_b[b], n_iters[b], sums_a[b], sums_b[b], settings)
                 bars.append(walk.back(bar_f[b], bar_g[b], tuple(one[b] for one in gradient)))
         bar_log_a, bar_log_b = (torch.cat(one) for one in zip(*bars, strict=True))
-        bar_first, bar_second = (*(one.to(first.dtype) for one in gradient), None, None)[:2]
-        return bar_first, bar_second, bar_log_a, bar_log_b
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> None:
-        BatchedFunction.refuse()
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _Adjoint.folded(info, in_dims, args)
+        return *cost_bars(gradient, first.dtype), bar_log_a, bar_log_b
 
 
 class _Walk:

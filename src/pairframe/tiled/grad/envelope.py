@@ -14,7 +14,15 @@ from pairframe.tiled.grad.cost_gradient import add_cost_gradient, empty_gradient
 from pairframe.tiled.grad.implicit import converged_state
 from pairframe.tiled.grad.masses import LogMasses
 from pairframe.tiled.grad.rule import Rule
-from pairframe.tiled.grad.settings import BatchedFunction, Settings, cost_of
+from pairframe.tiled.grad.settings import (
+    AdjointFunction,
+    BatchedFunction,
+    Settings,
+    cost_bars,
+    cost_of,
+    exponents_of,
+    wants_cost_gradient,
+)
 
 
 def live_row_log_sums(first: Tensor, second: Tensor | None, log_b_hat: Tensor, settings: Settings) -> Tensor:
@@ -39,7 +47,13 @@ def envelope_potentials(
 
 
 def envelope_value(
-    first: Tensor, second: Tensor | None, logs: LogMasses, log_u: Tensor, log_v: Tensor, settings: Settings
+    first: Tensor,
+    second: Tensor | None,
+    logs: LogMasses,
+    log_u: Tensor,
+    log_v: Tensor,
+    settings: Settings,
+    with_reference: bool = True,
 ) -> Tensor:
     """The dual value at the solution, (B,) float64, differentiable in everything that is given.
 
@@ -48,6 +62,8 @@ def envelope_value(
     first, second : (B, N, M) and None, or (B, N, d) and (B, M, d)
     log_u, log_v : (B, N), (B, M)
         Log reference, finite; may depend on the masses.
+    with_reference : bool
+        Whether eps sum u sum v is part of it.
     """
     rule = settings.rule
     exponents_a, exponents_b, shift = _Solved.call(first, second, logs.a, logs.b, log_u, log_v, settings)
@@ -55,8 +71,8 @@ def envelope_value(
     value = value + _dual_term(rule, rule.tau_b, logs.b, exponents_b, -shift)
     rows = live_row_log_sums(first, second, _plus(exponents_b, log_v), settings)
     plan_mass = _safe_exp(_plus(exponents_a, log_u).double(), rows.double()).sum(1)
-    reference_mass = _mass(log_u, logs.a) * _mass(log_v, logs.b)
-    return value - rule.epsilon * (plan_mass - reference_mass) + logs.stranded_penalty(rule)
+    value = value - rule.epsilon * plan_mass + logs.stranded_penalty(rule)
+    return value + rule.epsilon * _mass(log_u, logs.a) * _mass(log_v, logs.b) if with_reference else value
 
 
 def _dual_term(rule: Rule, tau: float | None, log_mass: Tensor, exponents: Tensor, shift: Tensor) -> Tensor:
@@ -96,9 +112,7 @@ class _Solved(BatchedFunction):
         log_a, log_b = log_a.detach(), log_b.detach()
         reference = None if log_u is None or log_v is None else (log_u.detach(), log_v.detach())
         state = converged_state(cost_of(first, second), log_a, log_b, settings, reference)
-        exponents_a = torch.where(log_a > -torch.inf, state.f0, -torch.inf)
-        exponents_b = torch.where(log_b > -torch.inf, state.g0, -torch.inf)
-        return exponents_a, exponents_b, state.shift
+        return *exponents_of(state, log_a, log_b), state.shift
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -107,10 +121,6 @@ class _Solved(BatchedFunction):
     @staticmethod
     def backward(ctx: Any, *_: Tensor) -> tuple[None, ...]:
         return (None,) * 7
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _Solved.folded(info, in_dims, args)
 
 
 class _RowLogSums(BatchedFunction):
@@ -126,15 +136,10 @@ class _RowLogSums(BatchedFunction):
 
     @staticmethod
     def backward(ctx: Any, bar_sums: Tensor) -> tuple[Tensor | None, ...]:
-        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        return (*_RowLogSumsAdjoint.call(bar_sums, *ctx.saved_tensors, ctx.settings, wanted), None)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _RowLogSums.folded(info, in_dims, args)
+        return (*_RowLogSumsAdjoint.call(bar_sums, *ctx.saved_tensors, ctx.settings, wants_cost_gradient(ctx)), None)
 
 
-class _RowLogSumsAdjoint(BatchedFunction):
+class _RowLogSumsAdjoint(AdjointFunction):
     @staticmethod
     def forward(
         bar_sums: Tensor,
@@ -153,17 +158,4 @@ class _RowLogSumsAdjoint(BatchedFunction):
             no_cols = torch.zeros_like(log_b_hat)
             add_cost_gradient(cost, epsilon, log_rows, log_b_hat, -bar_sums / epsilon, no_cols, passes, gradient)
         bar_log_b_hat = passes.plan_transposed_times(cost, epsilon, log_rows, log_b_hat, bar_sums.unsqueeze(2))
-        bar_first, bar_second = (*(one.to(first.dtype) for one in gradient), None, None)[:2]
-        return bar_first, bar_second, bar_log_b_hat.squeeze(2)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> None:
-        BatchedFunction.refuse()
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _RowLogSumsAdjoint.folded(info, in_dims, args)
+        return *cost_bars(gradient, first.dtype), bar_log_b_hat.squeeze(2)

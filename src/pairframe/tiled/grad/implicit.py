@@ -11,7 +11,16 @@ from torch import Tensor
 from pairframe.tiled.cost import Cost
 from pairframe.tiled.grad.conjugate_gradients import NotConvergedWarning, solve_adjoint
 from pairframe.tiled.grad.cost_gradient import add_cost_gradient, empty_gradient
-from pairframe.tiled.grad.settings import BatchedFunction, Settings, cost_of, groups
+from pairframe.tiled.grad.settings import (
+    AdjointFunction,
+    BatchedFunction,
+    Settings,
+    cost_bars,
+    cost_of,
+    exponents_of,
+    groups,
+    wants_cost_gradient,
+)
 from pairframe.tiled.loop import Loop, State, Stopping
 from pairframe.tiled.translation import Side
 
@@ -21,7 +30,8 @@ def implicit_potentials(
 ) -> tuple[Tensor, Tensor]:
     """Potentials (B, N), (B, M) of the fixed point; parameters as in `checkpoint_potentials`.
 
-    Warns with `NotConvergedWarning` when the solve stopped early: the gradient is then off by as much.
+    Warns with `NotConvergedWarning` when the solve stopped early, and, in the backward, when the plan so nearly falls into
+    parts that the gradient is off by more than the threshold says.
     """
     f, g, *_ = _Potentials.call(first, second, log_a, log_b, settings)
     return f, g
@@ -43,7 +53,7 @@ def converged_state(
         warnings.warn(
             f"{int((~state.converged).sum())} of {cost.batch} problems stopped after {settings.max_iters} iterations at a "
             f"marginal error of up to {float(state.residual.max()):.1g} and steps of up to {float(state.change.max()):.1g} "
-            f"epsilon (threshold {settings.threshold:.1g}), and their gradients are off by as much; raise max_iters or "
+            f"epsilon (threshold {settings.threshold:.1g}), and their gradients are off by as much or more; raise max_iters or "
             "epsilon, loosen the threshold (float32 cannot meet 1e-6 once potentials pass ten epsilon), or use "
             'grad="checkpoint", which is exact for the iterations that were run',
             NotConvergedWarning,
@@ -63,9 +73,8 @@ class _Potentials(BatchedFunction):
         f = torch.where(log_a > -torch.inf, rule.epsilon * (state.f0 + shift), 0.0).to(log_a.dtype)
         g = torch.where(log_b > -torch.inf, rule.epsilon * (state.g0 - shift), 0.0).to(log_b.dtype)
         # The exponents without the shift have more digits of the plan than f and g.
-        exponents_a = torch.where(log_a > -torch.inf, state.f0, -torch.inf)
-        exponents_b = torch.where(log_b > -torch.inf, state.g0, -torch.inf)
-        return f, g, exponents_a, exponents_b
+        asked = rule.asked(log_a, f, rule.tau_a), rule.asked(log_b, g, rule.tau_b)
+        return f, g, *exponents_of(state, log_a, log_b), *asked
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -75,15 +84,10 @@ class _Potentials(BatchedFunction):
 
     @staticmethod
     def backward(ctx: Any, bar_f: Tensor, bar_g: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        return (*_Adjoint.call(bar_f, bar_g, *ctx.saved_tensors, ctx.settings, wanted), None)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _Potentials.folded(info, in_dims, args)
+        return (*_Adjoint.call(bar_f, bar_g, *ctx.saved_tensors, ctx.settings, wants_cost_gradient(ctx)), None)
 
 
-class _Adjoint(BatchedFunction):
+class _Adjoint(AdjointFunction):
     """(cotangents of f, g) -> cotangents of (first, second, log_a, log_b)."""
 
     @staticmethod
@@ -94,6 +98,8 @@ class _Adjoint(BatchedFunction):
         second: Tensor | None,
         exponents_a: Tensor,
         exponents_b: Tensor,
+        asked_a: Tensor,
+        asked_b: Tensor,
         settings: Settings,
         wanted: bool,
     ) -> tuple[Tensor | None, ...]:
@@ -104,22 +110,10 @@ class _Adjoint(BatchedFunction):
         bars = []
         for b, part in groups(cost):
             plan = (exponents_a[b], exponents_b[b])
-            x, y, p, q = solve_adjoint(part, rule, *plan, bar_f[b], bar_g[b], settings.passes, settings.threshold)
+            asked, bar = (asked_a[b], asked_b[b]), (bar_f[b], bar_g[b])
+            x, y, p, q = solve_adjoint(part, rule, *plan, asked, *bar, settings.passes, settings.threshold)
             if wanted:
                 add_cost_gradient(part, rule.epsilon, *plan, x, y, settings.passes, tuple(one[b] for one in gradient))
             bars.append((rule.epsilon * x * p, rule.epsilon * y * q))
         bar_log_a, bar_log_b = (torch.cat(one) for one in zip(*bars, strict=True))
-        bar_first, bar_second = (*(one.to(first.dtype) for one in gradient), None, None)[:2]
-        return bar_first, bar_second, bar_log_a, bar_log_b
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> None:
-        BatchedFunction.refuse()
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _Adjoint.folded(info, in_dims, args)
+        return *cost_bars(gradient, first.dtype), bar_log_a, bar_log_b

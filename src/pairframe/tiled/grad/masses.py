@@ -114,10 +114,6 @@ class _LogMasses(BatchedFunction):
             da, db = project_feasible(log_a, log_b, da, db)
         return _over(da, a, kept_a), _over(db, b, kept_b), _over(da, a, log_a), _over(db, b, log_b)
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        return _LogMasses.folded(info, in_dims, args)
-
 
 def _over(bar: Tensor, mass: Tensor | None, log_mass: Tensor) -> Tensor:
     """bar/mass where there is mass, else exactly 0; a default (None) mass counts as its logarithm says."""

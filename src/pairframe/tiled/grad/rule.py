@@ -53,6 +53,10 @@ class Rule:
         """potential/epsilon, -inf where there is no mass."""
         return torch.where(log_mass > -torch.inf, potential / self.epsilon, -torch.inf)
 
+    def asked(self, log_mass: Tensor, potential: Tensor, tau: float | None) -> Tensor:
+        """The marginal that a potential of a side asks for: a e^(-f/tau), or a itself."""
+        return torch.exp(log_mass if tau is None else log_mass - potential / tau)
+
     def translation(self, f: Tensor, g: Tensor, log_a: Tensor, log_b: Tensor) -> Tensor:
         """The t (B,) for which (f + t, g - t) has the largest dual; 0 if both sides are balanced."""
         if self.is_balanced:

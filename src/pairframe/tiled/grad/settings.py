@@ -13,6 +13,7 @@ from torch import Tensor
 from pairframe.tiled.cost import Cost, DenseCost, PointCost
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.rule import Rule
+from pairframe.tiled.loop import State
 
 # Above this many cost entries a batch element is worth a loop of its own: it stops when it has converged.
 _ALONE = 1 << 16
@@ -58,6 +59,22 @@ def groups(cost: Cost) -> Iterator[tuple[slice, Cost]]:
         yield slice(b, b + 1), cost.batch_slice(b, b + 1)
 
 
+def cost_bars(gradient: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
+    """Cotangents of (first, second) from (dC,), (dX, dY), or () where none were wanted."""
+    padded = (*(one.to(dtype) for one in gradient), None, None)
+    return padded[0], padded[1]
+
+
+def wants_cost_gradient(ctx: Any) -> bool:
+    """Whether the first two inputs, a cost or points, need a gradient."""
+    return bool(ctx.needs_input_grad[0] or ctx.needs_input_grad[1])
+
+
+def exponents_of(state: State, log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+    """Where a loop ended, without its shift: (B, N), (B, M), -inf where there is no mass."""
+    return torch.where(log_a > -torch.inf, state.f0, -torch.inf), torch.where(log_b > -torch.inf, state.g0, -torch.inf)
+
+
 class BatchedFunction(torch.autograd.Function):
     """A function on batches: vmap folds its axis into the batch, and a derivative of it is refused with advice."""
 
@@ -67,8 +84,8 @@ class BatchedFunction(torch.autograd.Function):
         return cls.apply(*args)  # type: ignore[no-untyped-call]
 
     @classmethod
-    def folded(cls, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """`vmap`: (V, B, ...) runs as (V B, ...). What is not mapped over is repeated."""
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+        """(V, B, ...) runs as (V B, ...). What is not mapped over is repeated."""
         flat = [
             _fold(arg, dim, info.batch_size) if isinstance(arg, Tensor) else arg
             for arg, dim in zip(args, in_dims, strict=True)
@@ -90,9 +107,16 @@ class BatchedFunction(torch.autograd.Function):
             'use grad="unrolled", or `sinkhorn_jvp` for the derivative of one iteration',
         )
 
+
+class AdjointFunction(BatchedFunction):
+    """The backward of a `BatchedFunction`: keeps nothing, and there is no second derivative."""
+
     @staticmethod
-    def refuse() -> None:
-        """Raise: there is no second derivative here."""
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> None:
         raise TiledError(
             "a first derivative",
             "a derivative of a gradient of the tiled Sinkhorn",
