@@ -7,7 +7,6 @@ the dual, accepted only when they improve it, bring it to rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,11 +18,11 @@ from pairframe.engines.base import (
     Solution,
     SolveOptions,
     Start,
-    Status,
     TraceRecord,
     start_on_supports,
 )
-from pairframe.problem import Certificate, TransportProblem, certificate, dual_value, optimal_translation
+from pairframe.engines.points import Ended, Points, cost_matrix, on_grid, solution_of
+from pairframe.problem import TransportProblem, dual_value, optimal_translation
 
 Float = NDArray[np.float64]
 
@@ -66,20 +65,12 @@ class OracleEngine(Engine):
             f, g = g, f
         loop = _Loop(problem.swapped() if swap else problem, options, progress)
         best = loop.solve(f, g, warm=init is not None)
-        sides = [best.f, best.g, best.p, best.q]
-        if swap:
-            sides = [sides[1], sides[0], sides[3], sides[2]]
-        converged = best.certificate.meets(options.tol)
-        return Solution(
-            problem=problem,
-            potential_a=np.where(problem.support_a, sides[0], np.nan),
-            potential_b=np.where(problem.support_b, sides[1], np.nan),
-            marginal_a=sides[2],
-            marginal_b=sides[3],
-            certificate=best.certificate,
-            status=Status.converged if converged else Status.max_iterations,
-            iterations=loop.work,
+        return solution_of(
+            best.swapped() if swap else best,
+            problem,
+            options,
             engine=self.name,
+            iterations=loop.work,
             trace=tuple(loop.trace),
         )
 
@@ -99,29 +90,13 @@ class _Point:
     log_q: Float
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """(H, W) arrays with their certificate."""
-
-    f: Float
-    g: Float
-    p: Float
-    q: Float
-    certificate: Certificate
-
-    @property
-    def error(self) -> float:
-        return self.certificate.error
-
-
 class _Loop:
     def __init__(self, problem: TransportProblem, options: SolveOptions, progress: Progress | None) -> None:
         self.options, self.progress = options, progress
         self.on_a, self.on_b = problem.support_a, problem.support_b
         self.log_a, self.log_b = np.log(problem.mass_a[self.on_a]), np.log(problem.mass_b[self.on_b])
-        yx_a, yx_b = np.argwhere(self.on_a), np.argwhere(self.on_b)
-        squared = ((yx_a[:, None, :] - yx_b[None, :, :]) ** 2).sum(axis=2).astype(np.float64)
-        self.cost = squared if problem.metric == "sqeuclidean" else np.sqrt(squared)
+        self.points = Points(problem)
+        self.cost = cost_matrix(self.points.yx_a, self.points.yx_b, problem.metric)
         self.work = 0
         self.trace: list[TraceRecord] = []
         self._use(problem)
@@ -168,7 +143,7 @@ class _Loop:
 
     # --- the loop ----------------------------------------------------------------------------
 
-    def solve(self, f: Float, g: Float, warm: bool) -> _Finished:
+    def solve(self, f: Float, g: Float, warm: bool) -> Ended:
         t = 0.5 * (float(f.mean()) - float(g.mean()))
         f0, target = f - t, self.problem
         epsilon = target.epsilon if warm else max(target.epsilon, float(self.cost.max()) / _SCALING)
@@ -194,25 +169,15 @@ class _Loop:
     def _may_go_on(self) -> bool:
         return self.work < self.options.max_iterations
 
-    def _finish(self, point: _Point) -> _Finished:
-        f, g = self._on_grid_a(point.f0 + point.t), self._on_grid_b(point.g0 - point.t)
-        with np.errstate(over="ignore", under="ignore"):
-            p = self._on_grid_a(np.exp(self._log_p(point.f0, point.g0)))
-            q = self._on_grid_b(np.exp(point.log_q))
-        done = _Finished(f, g, p, q, certificate(self.problem, f, g, p, q, self._marginals_around(point.t)))
+    def _finish(self, point: _Point) -> Ended:
+        before = self.points.n_sums
+        done = self.points.end(point.f0, point.g0, point.t)
+        self.work += self.points.n_sums - before
         record = TraceRecord(float(self.work), done.certificate.gap, done.certificate.marginal_error)
         self.trace.append(record)
         if self.progress is not None:
             self.progress(record)
         return done
-
-    def _marginals_around(self, t: float) -> Callable[[Float, Float], tuple[Float, Float]]:
-        def marginals(f: Float, g: Float) -> tuple[Float, Float]:
-            f0, g0 = f[self.on_a] - t, g[self.on_b] + t
-            with np.errstate(over="ignore", under="ignore"):
-                return self._on_grid_a(np.exp(self._log_p(f0, g0))), self._on_grid_b(np.exp(self._log_q(f0, g0)))
-
-        return marginals
 
     # --- Newton on f -> max over g of the dual -----------------------------------------------
 
@@ -315,14 +280,10 @@ class _Loop:
         return np.clip(f0, *self._bounds_a(t))
 
     def _on_grid_a(self, values: Float) -> Float:
-        grid = np.zeros(self.problem.shape_hw)
-        grid[self.on_a] = values
-        return grid
+        return on_grid(values, self.on_a)
 
     def _on_grid_b(self, values: Float) -> Float:
-        grid = np.zeros(self.problem.shape_hw)
-        grid[self.on_b] = values
-        return grid
+        return on_grid(values, self.on_b)
 
 
 def _logsumexp(exponents: Float, axis: int) -> Float:

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,12 @@ class Points:
         self.yx_a, self.yx_b = np.argwhere(on_a).astype(np.float64), np.argwhere(on_b).astype(np.float64)
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
         self.log_u, self.log_v = problem.log_u[on_a], problem.log_v[on_b]
+
+    @cached_property
+    def _cost(self) -> Float | None:
+        """(n, m), kept where it is small."""
         small = self.mass_a.size * self.mass_b.size <= _CHUNK_ENTRIES
-        self._cost = cost_matrix(self.yx_a, self.yx_b, problem.metric) if small else None
+        return cost_matrix(self.yx_a, self.yx_b, self.problem.metric) if small else None
 
     # --- kernel applications -----------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,11 @@ from pairframe.engines.base import (
     Solution,
     SolveOptions,
     Start,
-    Status,
     TraceRecord,
     start_on_supports,
 )
-from pairframe.problem import Certificate, TransportProblem, certificate
+from pairframe.engines.points import Ended, Points, solution_of
+from pairframe.problem import TransportProblem
 
 try:
     import torch
@@ -34,7 +35,7 @@ from torch import Tensor
 from pairframe.tiled.backends import backend_name, passes_of
 from pairframe.tiled.cost import Cost, DenseCost, PointCost
 from pairframe.tiled.loop import Loop, Stopping
-from pairframe.tiled.translation import Side, optimal_translation
+from pairframe.tiled.translation import Side
 
 Float = NDArray[np.float64]
 
@@ -95,24 +96,12 @@ class TorchEngine(Engine):
             f, g = g, f
         solve = _Solve(problem.swapped() if swap else problem, options, progress)
         best = solve.run(f, g, warm=init is not None)
-        sides = [best.f, best.g, best.p, best.q]
-        if swap:
-            sides = [sides[1], sides[0], sides[3], sides[2]]
-        if not math.isfinite(best.certificate.marginal_error):
-            status = Status.impossible
-        else:
-            status = Status.converged if best.certificate.meets(options.tol) else Status.max_iterations
-        return Solution(
-            problem=problem,
-            potential_a=np.where(problem.support_a, sides[0], np.nan),
-            potential_b=np.where(problem.support_b, sides[1], np.nan),
-            marginal_a=sides[2],
-            marginal_b=sides[3],
-            certificate=best.certificate,
-            status=status,
-            iterations=solve.work,
+        return solution_of(
+            best.swapped() if swap else best,
+            problem,
+            options,
             engine=self.name,
-            dtype=options.dtype,
+            iterations=solve.work,
             device=str(solve.device),
             trace=tuple(solve.trace),
         )
@@ -131,19 +120,19 @@ class _Point:
         return all(bool(torch.isfinite(one).all()) for one in (self.f0, self.g0, self.shift))
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """(H, W) arrays with their certificate."""
+class _TiledPoints(Points):
+    """The certified end of every engine on points, with float64 sums by the tiled passes, where the cost is."""
 
-    f: Float
-    g: Float
-    p: Float
-    q: Float
-    certificate: Certificate
+    def __init__(self, problem: TransportProblem, cost: Cost, passes: ModuleType) -> None:
+        super().__init__(problem)
+        self.tiled_cost, self.passes = cost, passes
 
-    @property
-    def error(self) -> float:
-        return self.certificate.error
+    def _log_sums(self, potential: Float, log_factor: Float, *, to_a: bool) -> Float:
+        self.n_sums += 1
+        epsilon = self.problem.epsilon
+        exponents = torch.as_tensor(potential / epsilon + log_factor, device=self.tiled_cost.device)[None]
+        over = self.passes.log_sum_rows if to_a else self.passes.log_sum_cols
+        return np.asarray(over(self.tiled_cost, epsilon, exponents)[0].cpu().numpy())
 
 
 class _Solve:
@@ -156,6 +145,7 @@ class _Solve:
         self.passes = passes_of(backend_name("auto", self.device))
         self.on_a, self.on_b = problem.support_a, problem.support_b
         self.exact = self._cost(torch.float64)
+        self.points = _TiledPoints(problem, self.exact, self.passes)
         self.cost = self.exact if self.dtype == torch.float64 else self._cost(self.dtype)
         self.work = 0
         self.trace: list[TraceRecord] = []
@@ -186,7 +176,7 @@ class _Solve:
 
     # --- iterations --------------------------------------------------------------------------
 
-    def run(self, f: Float, g: Float, warm: bool) -> _Finished:
+    def run(self, f: Float, g: Float, warm: bool) -> Ended:
         t = 0.5 * (float(f.mean()) - float(g.mean()))
         shift = torch.tensor([t], dtype=torch.float64, device=self.device)
         f0, g0 = (torch.as_tensor(one, device=self.device)[None].to(self.dtype) for one in (f - t, g + t))
@@ -248,49 +238,19 @@ class _Solve:
 
     # --- the certificate ---------------------------------------------------------------------
 
-    def _better(self, best: _Finished, point: _Point) -> _Finished:
+    def _better(self, best: Ended, point: _Point) -> Ended:
         now = self._finish(point)
         return now if now.error < best.error or not math.isfinite(best.error) else best
 
-    def _finish(self, point: _Point) -> _Finished:
-        """End on b, in float64: the best g for f with the optimal translation, and the marginals of that."""
-        loop = self._loop(self.problem.epsilon, self.exact)
-        a, b, eps = loop.a, loop.b, loop.epsilon
-        f0, g0, shift = point.f0.double() / eps, point.g0.double() / eps, point.shift / eps
-        sums_b = self.passes.log_sum_cols(self.exact, eps, a.exponents(f0))
-        for _ in range(2):  # the translation is that of the pair: once more with the g that goes with it
-            g0 = b.potential(b.update_base(-shift) - b.damping * sums_b)
-            shift = shift + optimal_translation(a, f0, b, g0, shift)
-        g0 = b.potential(b.update_base(-shift) - b.damping * sums_b)
-        sums_a = self.passes.log_sum_rows(self.exact, eps, b.exponents(g0))
-        p, q = torch.exp(a.exponents(f0) + sums_a), torch.exp(b.exponents(g0) + sums_b)
-        on_a, on_b = self.on_a, self.on_b
-        f_hw, p_hw = self._on_grid(eps * (f0 + shift), on_a), self._on_grid(p, on_a)
-        g_hw, q_hw = self._on_grid(eps * (g0 - shift), on_b), self._on_grid(q, on_b)
-        around = float(eps * shift)
-        bounds = certificate(self.problem, f_hw, g_hw, p_hw, q_hw, lambda f, g: self._marginals(f, g, around))
-        done = _Finished(f_hw, g_hw, p_hw, q_hw, bounds)
+    def _finish(self, point: _Point) -> Ended:
+        """End on b, in float64, whatever the dtype of the iterations."""
+        f0, g0 = (one[0].double().cpu().numpy() for one in (point.f0, point.g0))
+        done = self.points.end(f0, g0, float(point.shift))
         record = TraceRecord(float(self.work), done.certificate.gap, done.certificate.marginal_error)
         self.trace.append(record)
         if self.progress is not None:
             self.progress(record)
         return done
-
-    def _marginals(self, f: Float, g: Float, around: float) -> tuple[Float, Float]:
-        """Marginals (H, W) of the plan of any potentials (H, W); `around` keeps the digits of the shift out of it."""
-        eps = self.problem.epsilon
-        f0 = torch.as_tensor((f[self.on_a] - around) / eps, device=self.device)[None]
-        g0 = torch.as_tensor((g[self.on_b] + around) / eps, device=self.device)[None]
-        loop = self._loop(eps, self.exact)
-        hat_a, hat_b = loop.a.exponents(f0), loop.b.exponents(g0)
-        p = torch.exp(hat_a + self.passes.log_sum_rows(self.exact, eps, hat_b))
-        q = torch.exp(hat_b + self.passes.log_sum_cols(self.exact, eps, hat_a))
-        return self._on_grid(p, self.on_a), self._on_grid(q, self.on_b)
-
-    def _on_grid(self, values: Tensor, on: NDArray[np.bool_]) -> Float:
-        grid = np.zeros(self.problem.shape_hw)
-        grid[on] = values[0].double().cpu().numpy()
-        return grid
 
 
 def _next_relax(rate: float, relax: float) -> float:
