@@ -129,8 +129,13 @@ def report(
 @with_config_options
 def run(
     manifest: Annotated[
-        str,
-        typer.Argument(help="Table of pairs or frames (csv, tsv, parquet), folder or glob of frames, or label tif."),
+        list[str],
+        typer.Argument(
+            metavar="MANIFEST",
+            help="Table of pairs or frames (csv, tsv, parquet), folder of frames, pattern in quotes ('masks/*.png'), or "
+            "label tif. Pairs of frames are called SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png are "
+            "embryo1_000-001.",
+        ),
     ],
     out: Annotated[
         Path,
@@ -152,12 +157,21 @@ def run(
         bool, typer.Option("--overwrite", help="Write into a folder that holds something else.")
     ] = False,
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    frame_interval: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MIN",
+            help="Minutes from one frame of a series to the next: the table gets the minutes of each pair.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare all pairs of a cohort; run again to go on where it stopped."""
-    from pairframe.cli.run import RunJob, run_run
+    from pairframe.cli.run import RunJob, one_manifest, run_run
 
-    job = RunJob(manifest, out, config, pairing, jobs, dask, retry_failed, overwrite, report)
+    job = RunJob(
+        one_manifest(manifest), out, config, pairing, jobs, dask, retry_failed, overwrite, report, frame_interval
+    )
     run_run(job, dry_run=dry_run, quiet=quiet)
 
 

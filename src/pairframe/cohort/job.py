@@ -13,6 +13,7 @@ from pairframe.cohort.content import MISSING, Digests, side_content, work_key
 from pairframe.cohort.mark import is_going_on
 from pairframe.cohort.plan import Chunk
 from pairframe.cohort.tasks import MaskRef, PairTask
+from pairframe.cohort.warm_up import warm_up
 from pairframe.engines import Status
 from pairframe.engines.threads import at_most
 from pairframe.errors import BrokenEngineError, InputError, MissingExtraError, StoreError, WarmStartError
@@ -74,6 +75,10 @@ class Job:
                 yield written.result()
 
     def _solve(self, task: PairTask, start: TransportResult | None) -> _Solved:
+        try:
+            warm_up(self.config)  # before the clock: loading and compiling are not the first pair's
+        except Exception as error:  # neither is a broken installation, but here somebody reads it
+            return _Solved(task, None, 0.0, None, error)
         began = time.perf_counter()
         key = work_key(task, self.config, _digests)  # before the masks are read: a change meanwhile is found next time
         try:
@@ -118,8 +123,9 @@ def read_masks(task: PairTask, config: TransportConfig) -> tuple[Mask, Mask]:
     """Source and target of a pair; one that the pair before had is not read again."""
     is_density = config.mass_mode == "intensity"
     keys = [_mask_key(mask, is_density) for mask in (task.source, task.target)]
+    before = dict(_masks_read)  # a copy: another thread of a Dask worker may clear it meanwhile
     found = [
-        _masks_read[key] if key in _masks_read else read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density)
+        before[key] if key in before else read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density)
         for key, mask in zip(keys, (task.source, task.target), strict=True)
     ]
     # What changed while it was read is not kept, for nobody knows which content it has.

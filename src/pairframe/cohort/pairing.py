@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
 from pairframe.cohort.tasks import MaskRef, PairTask, Scalar
@@ -54,6 +55,7 @@ def pair_frames(frames: Sequence[Frame], rule: str) -> list[PairTask]:
                     f"frame {one.name!r} twice in series {one.series!r}",
                     "correct the column frame, or give the lines another series",
                 )
+    places = _places(ordered)
     if rule == "all":
         by_group: dict[str, list[Frame]] = {}
         for frame in (frame for series in ordered for frame in series):
@@ -69,7 +71,10 @@ def pair_frames(frames: Sequence[Frame], rule: str) -> list[PairTask]:
     varying = _varying(by_series.values())
     paired = (frame for pair in pairs for frame in pair)  # a lone image of another series decides nothing
     place = int if all(re.fullmatch(r"-?[0-9]{1,18}", frame.name) for frame in paired) else str
-    return [_task(source, target, varying, place) for source, target in pairs]
+    return [
+        replace(_task(source, target, varying, place), frames_apart=_frames_apart(source, target, places))
+        for source, target in pairs
+    ]
 
 
 def in_order(frames: Iterable[Frame]) -> list[Frame]:
@@ -112,6 +117,37 @@ def _with_reference(frames: list[Frame], name: str) -> list[tuple[Frame, Frame]]
             f"a frame {name!r} in every series", f"series {frames[0].series!r} without one", "name another frame"
         )
     return [(found[0], frame) for frame in frames if frame is not found[0]]
+
+
+# --- time ------------------------------------------------------------------------------------
+
+_Places = dict[tuple[str, str], float]  # of (series, frame), in frames
+
+
+def _places(all_series: Sequence[list[Frame]]) -> _Places:
+    """Where frames stand in their series: by number, in steps of the smallest one anywhere; by order without numbers."""
+    numbers = [_finite_numbers(series) for series in all_series]
+    steps = [b - a for found in numbers if found is not None for a, b in pairwise(found) if b > a]
+    step = min(steps, default=1.0)
+    return {
+        (frame.series, frame.name): float(i) if found is None else (found[i] - found[0]) / step
+        for series, found in zip(all_series, numbers, strict=True)
+        for i, frame in enumerate(series)
+    }
+
+
+def _finite_numbers(series: list[Frame]) -> list[float] | None:
+    try:
+        numbers = [float(frame.name) for frame in series]
+    except ValueError:
+        return None
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
+def _frames_apart(source: Frame, target: Frame, places: _Places) -> float | None:
+    if source.series != target.series:
+        return None
+    return abs(places[target.series, target.name] - places[source.series, source.name])
 
 
 # --- tasks -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ class CohortProgress:
             words.append(f"{self.pairs_per_s:.2g} pairs/s")
         if self.phase == "stopping":
             words.append("finishing the running pairs; Ctrl-C again ends at once")
-        elif self.seconds_left is not None:
+        elif self.seconds_left:
             words.append(f"{duration(self.seconds_left)} left")
         return ", ".join(words)
 
@@ -91,16 +92,15 @@ class PlainLines:
 
     def __init__(self, stream: TextIO, every_s: float = PLAIN_EVERY_S) -> None:
         self._stream, self._every_s = stream, every_s
-        self._said_at, self._phase, self._last = -1.0, "", ""
+        self._said_at, self._said = -math.inf, ("", False)
 
     def __call__(self, progress: CohortProgress) -> None:
         now = time.monotonic()
         is_end = progress.kept + progress.done + progress.failed == progress.total
-        due = self._said_at < 0 or now - self._said_at >= self._every_s or progress.phase != self._phase or is_end
-        line = progress.line()
-        if due and line != self._last:
-            self._said_at, self._phase, self._last = now, progress.phase, line
-            print(line, file=self._stream, flush=True)
+        is_due = not is_end and now - self._said_at >= self._every_s  # of an end there is one line
+        if is_due or self._said != (progress.phase, is_end):
+            self._said_at, self._said = now, (progress.phase, is_end)
+            print(progress.line(), file=self._stream, flush=True)
 
 
 @contextmanager

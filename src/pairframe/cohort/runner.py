@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from pairframe.cohort.cluster import AnyClient, connected, dask_rows, n_threads_of
+from pairframe.cohort.interval import with_frame_interval
 from pairframe.cohort.job import Job
 from pairframe.cohort.local import local_rows
 from pairframe.cohort.mark import RunMark
@@ -74,6 +75,7 @@ def run_cohort(
     retry_failed: bool = False,
     overwrite: bool = False,
     report: bool = True,
+    frame_interval_min: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> CohortSummary:
     """Compare many pairs into one folder of results; run again, it does what is missing, changed or was cut off.
@@ -95,6 +97,9 @@ def run_cohort(
         Write into a folder that holds other things.
     report : bool
         Write ``report.html`` at the end.
+    frame_interval_min : float, optional
+        Minutes from a frame to the next: every row carries the minutes between its two frames in a column of this name;
+        see `with_frame_interval`.
     progress : callable (CohortProgress), optional
         Told about twice a second.
 
@@ -107,7 +112,7 @@ def run_cohort(
     n_jobs = _checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
-    tasks = read_tasks(manifest, pairing)
+    tasks = with_frame_interval(read_tasks(manifest, pairing), frame_interval_min)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()
@@ -136,7 +141,7 @@ def run_cohort(
 
 
 def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_stopping: Callable[[], bool]) -> Rows:
-    if not plan.todo:
+    if not plan.todo or is_stopping():  # Ctrl-C while files were read: no worker need start
         return
     if client is None:
         yield from local_rows(WorkQueue(cut_into_chunks(plan.todo, jobs)), job, jobs, is_stopping)

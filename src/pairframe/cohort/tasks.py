@@ -37,12 +37,21 @@ class MaskRef:
 
 @dataclass(frozen=True)
 class PairTask:
-    """Compare `source` with `target`; `carried` are labels for the table."""
+    """Compare `source` with `target`.
+
+    Parameters
+    ----------
+    carried : mapping
+        Labels for the table.
+    frames_apart : float, optional
+        Frames of a series from source to target: 1 for neighbours. None: of two series, nobody knows.
+    """
 
     pair_id: str
     source: MaskRef
     target: MaskRef
     carried: Mapping[str, Scalar] = field(default_factory=dict)
+    frames_apart: float | None = 1.0
 
     def shares_mask_with(self, other: PairTask) -> bool:
         """Whether a solved `other` is a good start, and has solved a self-problem of this pair."""
