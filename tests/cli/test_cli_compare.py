@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 from helpers.cli_masks import SHAPE_HW, content, write_pair
+from matplotlib.figure import Figure
 from typer.testing import CliRunner, Result
 
 import pairframe as pf
+from pairframe.cli import compare
 from pairframe.cli.app import app
 from pairframe.errors import StoreWriteError
+from pairframe.report.figures import summary_figure
+from pairframe.report.html import pictures
+from pairframe.report.html.words import scientific
 from pairframe.results import ResultStore
 from pairframe.results.schema import COLUMNS
 from pairframe.testing import disc
@@ -50,8 +56,27 @@ def test_everything_is_written_and_said(pair: tuple[str, str], out: Path) -> Non
     assert f"{100 * result.noise_floor:.2g} %" in words
     assert "µm/frame" in words
     assert "µm/min" in words
-    assert f"certificate {result.relative_gap:.1e} relative gap" in words
+    assert (
+        f"certificate {scientific(result.relative_gap)} proved: at most this share of the total cost is error" in words
+    )
+    assert f"(relative gap; marginal error {scientific(result.marginal_error)}; wanted 1e\N{MINUS SIGN}06)" in words
+    assert not re.search(r"\de-\d", done.stdout), "one kind of minus sign"
     assert done.stderr == ""
+
+
+def test_the_summary_figure_is_drawn_once(pair: tuple[str, str], out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[pf.TransportResult] = []
+
+    def counted(result: pf.TransportResult, figure: Figure) -> Figure:
+        drawn.append(result)
+        return summary_figure(result, figure)
+
+    for place in (compare, pictures):
+        monkeypatch.setattr(place, "summary_figure", counted)
+    assert run(*pair, "--out", out).exit_code == 0
+    assert len(drawn) == 1
+    (shown,) = out.glob("pairs/*/summary.png")
+    assert shown.read_bytes() == (out / "summary.png").read_bytes()
 
 
 def test_the_store_holds_what_python_finds(pair: tuple[str, str], out: Path) -> None:
@@ -144,8 +169,9 @@ def test_without_an_answer_there_are_no_numbers(pair: tuple[str, str], out: Path
     done = run(*words)
     assert done.exit_code == 1
     lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
-    for name in ("moved", "destroyed", "created", "objective"):
+    for name in ("moved", "destroyed", "created", "distance"):
         assert lines[name] == ["none"]
+    assert lines["total"] == ["cost", "none"]
     assert lines["certificate"][0] == "none"
     assert "nothing is known about what moved" in " ".join(lines["certificate"])
     assert "∞" not in done.stdout

@@ -7,14 +7,16 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.cli_masks import content
+from matplotlib.axes import Axes
 from typer.testing import CliRunner
 
 import pairframe as pf
 from pairframe.cli import demo
 from pairframe.cli.app import app
-from pairframe.report.figures import write_movie
+from pairframe.report.figures import frame_overview, write_movie
 from pairframe.report.html import write_report
 from pairframe.results import ResultStore
 
@@ -27,9 +29,17 @@ def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_o
     # Few pictures: drawing all of them is most of the time, and what the slow test below does.
     monkeypatch.setattr(demo, "write_report", partial(write_report, max_figures=0))
     monkeypatch.setattr(demo, "write_movie", partial(write_movie, n=2))
+    drawn: list[pf.GridTransform] = []
+
+    def seen(transform: pf.GridTransform, a: np.ndarray, b: np.ndarray, ax: Axes) -> Axes:
+        drawn.append(transform)
+        return frame_overview(transform, a, b, ax)
+
+    monkeypatch.setattr(demo, "frame_overview", seen)
     out = tmp_path / "demo"
     demo.run_demo(out, shape_hw=SMALL_HW)
     told = capsys.readouterr().out
+    assert "certified to: at most this share of the total cost is error (relative gap)" in told
     places = [line.split(maxsplit=1) for line in told.splitlines()[-2:]]
     assert places == [["report", str(out / "report.html")], ["store", str(out / "results.parquet")]]
     store = ResultStore(out)
@@ -50,6 +60,8 @@ def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_o
     assert (out / "masks" / "mine.txt").read_text() == "mine"
 
     # What the demo compared is there to be compared again.
+    assert drawn[0] == pf.load(out, pair_id="tiny and huge").transform, "the frame that was used"
+    assert table.frame.isna().tolist() == [True, *5 * [False]]  # the odd pair is no part of the time course
     again = pf.compare(out / table.source[1], out / table.target[1])
     assert again.total_mass_moved == pytest.approx(table.total_mass_moved[1], rel=1e-6)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pairframe.engines import Solution, SolveOptions, TraceRecord, get_engine, solve
+from pairframe.engines.points import Points
 from pairframe.errors import StartError, UnsupportedProblemError
 from pairframe.problem import Penalty, TransportProblem
 
@@ -151,3 +152,13 @@ def test_it_refuses_what_it_cannot_do() -> None:
     with pytest.raises(UnsupportedProblemError, match="device 'cuda'; the oracle runs on the cpu"):
         solve(small, "oracle", SolveOptions(device="cuda"))
     assert get_engine("oracle").supports(small, SolveOptions()) is None
+
+
+@pytest.mark.parametrize(("kind_a", "kind_b"), [*itertools.product(KINDS, KINDS)])
+def test_its_certificate_is_the_one_of_every_engine_on_points(kind_a: str, kind_b: str) -> None:
+    problem = random_problem(5, kind_a, kind_b, 4.0, 30.0)
+    found = solve(problem, "oracle", TIGHT)
+    ended = Points(problem).end(found.potential_a[problem.support_a], found.potential_b[problem.support_b])
+    assert ended.certificate.meets(1e-11)
+    assert ended.certificate.dual_lower == pytest.approx(found.certificate.dual_lower, rel=1e-11)
+    assert ended.marginal_b == pytest.approx(found.marginal_b[problem.support_b], rel=1e-9, abs=1e-12)

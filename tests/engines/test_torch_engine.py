@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pairframe.engines import Solution, SolveOptions, Status, solve
+from pairframe.engines.points import Points
 from pairframe.problem import Penalty, TransportProblem
 from pairframe.testing import disc
 
@@ -135,3 +136,13 @@ def test_a_missing_gpu_is_refused() -> None:
     found = ENGINE.supports(random_problem(("kl", "kl"), "heat"), SolveOptions(device="cuda"))
     assert found is not None
     assert "no GPU here" in found
+
+
+@pytest.mark.parametrize("kinds", [("kl", "kl"), ("balanced", "kl"), ("balanced", "balanced")], ids="-".join)
+def test_its_certificate_is_the_one_of_every_engine_on_points(kinds: tuple[str, str]) -> None:
+    problem = random_problem(kinds, "heat")
+    found = ENGINE.run(problem, TIGHT)
+    ended = Points(problem).end(found.potential_a[problem.support_a], found.potential_b[problem.support_b])
+    assert ended.certificate.dual_lower == pytest.approx(found.certificate.dual_lower, rel=1e-11)
+    assert ended.certificate.meets(TIGHT.tol)
+    assert ended.marginal_a == pytest.approx(found.marginal_a[problem.support_a], rel=1e-9)

@@ -17,6 +17,7 @@ from pairframe.cohort.analysis import analyze
 from pairframe.report.html import write_report
 from pairframe.report.html.pictures import THUMBNAIL_BYTES
 from pairframe.report.html.report_page import report_page
+from pairframe.results import ResultStore
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -201,7 +202,55 @@ def test_plots_show_the_chosen_quantity_of_the_chosen_rows_by_group(watched: Wat
     assert points.count() == 3
     assert page.locator("#series-plot polyline").count() == 1
     page.select_option("#colour", "")
-    assert page.locator("#histogram rect").count() >= 1
+    assert page.locator("#histogram [data-row]").count() == 3  # so few are points, not bars
+    assert page.locator("#histogram-caption").inner_text().startswith("Each point is one pair")
+
+
+def test_a_pair_without_a_time_is_in_the_table_and_in_no_statistic(watched: Watched, tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    labels: list[dict[str, Any]] = [{"group": "growing", "series": "embryo", "frame": k} for k in range(3)]
+    labels.append({"group": "showcase", "series": None, "frame": None})
+    rows = [store.write_maps(small_result(2.0 + k), f"pair {k}", extra=extra) for k, extra in enumerate(labels)]
+    store.commit(rows)
+    page = watched.open(write_report(tmp_path, max_figures=0))
+    assert page.locator("#pairs tbody tr").count() == 4
+    assert "series" not in page.locator("#pairs thead").inner_text()  # says nothing that the group does not
+    tiles = page.locator(".tiles li", has_text="median").all_inner_texts()
+    assert len(tiles) == 3
+    assert all("3 pairs with a frame" in tile for tile in tiles)
+    assert page.locator("#plot-count").inner_text() == "3 pairs; 1 without frame, not drawn"
+    assert page.locator("#legend li").all_inner_texts() == ["growing"]
+    assert page.locator("#histogram [data-row]").count() == 3
+    page.select_option("#along", "")
+    assert page.locator("#plot-count").inner_text() == "4 pairs"
+    assert page.locator("#legend li").all_inner_texts() == ["growing", "showcase"]
+
+
+def test_many_values_are_bars(watched: Watched, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(_with_heaviest_thumbnails(synthetic_rows(60)), encoding="utf-8")
+    page = watched.open(tmp_path / "report.html")
+    assert page.locator("#histogram rect").count() > 5
+    assert page.locator("#histogram [data-row]").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 1024, 390])
+def test_a_table_is_whole_or_says_that_it_goes_on(width: int, watched: Watched, report_cohort: Path) -> None:
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    page = watched.open(report_cohort / "report.html")
+    box, hint = page.locator("#pairs-scroll"), page.locator("#more-columns")
+
+    def is_cut() -> bool:
+        return bool(box.evaluate("(box) => box.scrollWidth > box.clientWidth + 2"))
+
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert hint.is_visible() == is_cut()
+    for choice in page.locator("#choices input").all():
+        choice.evaluate("(box) => { if (!box.checked) box.click(); }")
+    assert is_cut()
+    assert hint.is_visible()
+    assert "more" in (box.get_attribute("class") or "")
+    box.evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
+    page.locator("#pairs-scroll:not(.more)").wait_for()
 
 
 def test_columns_can_be_chosen(watched: Watched, report_cohort: Path) -> None:

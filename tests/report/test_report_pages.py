@@ -23,7 +23,7 @@ from pairframe.report.html.assets import content_policy, island
 from pairframe.report.html.cohort import cohort_of
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pictures import STAMP, THUMBNAIL_BYTES, known_view, make_figures, make_pictures
-from pairframe.report.html.words import SHORT_NAMES, number, short_name, unit
+from pairframe.report.html.words import SHORT_NAMES, label_name, number, scientific, short_name, unit
 from pairframe.report.thumbnail import thumbnail
 from pairframe.results.rows import failed_row
 from pairframe.results.schema import COLUMNS, FEATURES
@@ -139,7 +139,8 @@ def test_a_pair_page_has_numbers_with_units_noise_floor_certificate_and_the_way_
     text = " ".join(page.text.split())
     assert f"{number(row.percent_created)} %" in text
     assert f"noise floor {100 * row.noise_floor:.2g} %" in text
-    assert f"a relative gap of {row.relative_gap:.1e}" in text
+    assert f"a relative gap of {scientific(row.relative_gap)}" in text
+    assert not re.search(r"\de-\d", text.split("The data")[0].split("Certificate")[1]), "one kind of minus sign"
     assert f">{number(row.mean_displacement_um)}</td><td>µm/frame</td>" in page.html
     assert row.maps_group in text
     assert "pair_id='disc 1'" in text
@@ -359,3 +360,11 @@ def test_two_thousand_thumbnails_stay_below_thirty_megabytes() -> None:
     maps = dict.fromkeys(("mass_source", "mass_target", "mass_created", "mass_destroyed"), noise)
     worst = replace(result, transform=transform, work=replace(result.work, **maps))
     assert len(thumbnail(worst, 128, most_bytes=THUMBNAIL_BYTES)) <= THUMBNAIL_BYTES
+
+
+def test_labels_of_a_run_have_words_and_a_users_own_keep_their_names() -> None:
+    assert [label_name(name) for name in ("frame_target", "frame_interval_min", "dose_target")] == [
+        "target frame",
+        "frame interval (min)",
+        "dose_target",
+    ]

@@ -18,13 +18,13 @@ from pairframe.engines import Status
 from pairframe.errors import InputError, PairframeError, StoreRowError
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
-from pairframe.report.figures import new_figure, summary_figure, summary_size_in, write_movie
+from pairframe.report.figures import summary_figure, summary_size_in, write_movie
 from pairframe.report.html import write_report
+from pairframe.report.html.pictures import figure_png
 from pairframe.report.view import UNFINISHED
 from pairframe.results import ResultStore, TransportResult, disk
 from pairframe.results.schema import Row, check_pair_id
 
-DPI = 110
 PICTURES = ("report.html", "summary.png", "movie.gif")
 
 
@@ -104,6 +104,7 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
         return store.write_maps(result, job.pair_id, source=job.source, target=job.target, seconds=seconds, extra=extra)
 
     kept: Draft | None = None
+    summary = b""
     had_report = (job.out / "report.html").is_file()
     try:
         with drafted(store) as kept:
@@ -113,12 +114,13 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
             with disk.write_errors(job.out):
                 disk.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
                 if job.with_report:
-                    _draw(result, kept.folder, now)
+                    summary = _draw(result, kept.folder, now)
             kept.keep()
         if job.with_report:
             write_report(
                 job.out,
                 title=_title(job, store),
+                summaries={job.pair_id: summary},
                 progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
             )
     except (KeyboardInterrupt, PairframeError, OSError):
@@ -128,13 +130,14 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
     return text
 
 
-def _draw(result: TransportResult, folder: Path, now: Activity) -> None:
-    """The figure and the movie of this pair, under names that stay."""
+def _draw(result: TransportResult, folder: Path, now: Activity) -> bytes:
+    """The figure and the movie of this pair, under names that stay. Returns the figure, which the report shows too."""
     now.step("drawing the figure")
-    figure = summary_figure(result, new_figure(*summary_size_in(result)))
-    figure.savefig(folder / "summary.png", dpi=DPI, format="png")
+    summary = figure_png(result, summary_figure, summary_size_in(result))
+    disk.replace_file(folder / "summary.png", summary)
     now.step("drawing the movie")
     write_movie(result, folder / "movie.gif")
+    return summary
 
 
 def _title(job: CompareJob, store: ResultStore) -> str | None:

@@ -14,7 +14,6 @@ from pairframe.cli.output import Draft, check_writable, drafted, names_in
 from pairframe.cli.summary import pairs_table
 from pairframe.cli.terminal import Activity, activity, output, print_places, say
 from pairframe.errors import ForeignFolderError, PairframeError
-from pairframe.frame import GridTransform
 from pairframe.masks import Mask, write_mask
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
@@ -27,25 +26,28 @@ from pairframe.testing import growing_embryo, tiny_and_huge_embryo
 N_FRAMES = 6
 PX_SIZE_UM = 10.0
 SHAPE_HW = (256, 576)
-BUCKETS = ((64, 96), (64, 160), (96, 192))
 FRAME = "pair_frame.png"
 MOVIES = {"tiny and huge": "tiny_and_huge.gif", "embryo 0 to 1": "growing_embryo.gif"}
 
 
 class DemoPair(NamedTuple):
-    """One comparison of the demo; the masks by the names of their files."""
+    """One comparison of the demo; the masks by the names of their files.
+
+    A pair that is part of no time series has neither a series nor a frame, and so no part in what is told about them.
+    """
 
     pair_id: str
     source: str
     target: str
     group: str
-    frame: int
+    series: str | None = None
+    frame: int | None = None
 
 
 PAIRS = (
-    DemoPair("tiny and huge", "tiny.tif", "huge.tif", "tiny and huge", 0),
+    DemoPair("tiny and huge", "tiny.tif", "huge.tif", "tiny and huge"),
     *(
-        DemoPair(f"embryo {k} to {k + 1}", f"embryo_{k}.tif", f"embryo_{k + 1}.tif", "growing embryo", k)
+        DemoPair(f"embryo {k} to {k + 1}", f"embryo_{k}.tif", f"embryo_{k + 1}.tif", "growing embryo", "embryo", k)
         for k in range(N_FRAMES - 1)
     ),
 )
@@ -130,7 +132,7 @@ def _write(store: ResultStore, pair: DemoPair, result: TransportResult, seconds:
         source=f"masks/{pair.source}",
         target=f"masks/{pair.target}",
         seconds=seconds,
-        extra={"group": pair.group, "series": pair.group, "frame": pair.frame},
+        extra={"group": pair.group, "series": pair.series, "frame": pair.frame},
     )
 
 
@@ -139,19 +141,16 @@ def _draw(
 ) -> None:
     with disk.write_errors(folder):
         now.step("drawing", detail=FRAME)
-        _draw_frame(folder / FRAME, masks["tiny.tif"], masks["huge.tif"])
+        _draw_frame(folder / FRAME, results[PAIRS[0].pair_id][0], masks[PAIRS[0].source], masks[PAIRS[0].target])
         for pair_id, name in MOVIES.items():
             now.step("drawing", detail=name)
             write_movie(results[pair_id][0], folder / name)
 
 
-def _draw_frame(picture: Path, tiny: Mask, huge: Mask) -> None:
-    """The shared stage of the unequal pair, on a coarser grid with shapes to choose from."""
-    frame = GridTransform.from_pair(
-        tiny.values, huge.values, s=4, crop_policy="bucketed", bucket_shapes=list(BUCKETS), px_size_um=PX_SIZE_UM
-    )
+def _draw_frame(picture: Path, result: TransportResult, source: Mask, target: Mask) -> None:
+    """The shared stage of a pair: the one on which it was solved."""
     figure = new_figure(11, 4.6)
-    frame_overview(frame, tiny.values, huge.values, figure.add_subplot())
+    frame_overview(result.transform, source.values, target.values, figure.add_subplot())
     figure.savefig(picture, dpi=100, format="png")
 
 

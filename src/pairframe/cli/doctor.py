@@ -12,8 +12,9 @@ import typer
 
 from pairframe import __version__
 from pairframe.engines.backends import Backend, backends, self_test
+from pairframe.engines.registry import get_engine
 from pairframe.engines.threads import n_cores
-from pairframe.errors import InputError
+from pairframe.errors import EngineError, InputError, MissingExtraError
 
 
 def examine(size_hw: tuple[int, int], test: bool = True) -> dict[str, Any]:
@@ -37,14 +38,28 @@ def _engine(backend: Backend, size_hw: tuple[int, int], test: bool) -> dict[str,
             done = self_test(backend.name, dtype)
             entry["self_test"] = asdict(done) | {"passed": done.passed}
         numbers.append(entry)
+    is_missing_extra, notice = _absence(backend.name)
     return {
         "name": backend.name,
         "available": backend.available,
         "why_not": backend.why_not,
+        "is_missing_extra": is_missing_extra,
+        "notice": notice,
         "versions": dict(backend.versions),
         "devices": list(backend.devices),
         "numbers": numbers,
     }
+
+
+def _absence(name: str) -> tuple[bool, str]:
+    """Whether an engine is missing only because nobody asked for it, and what to say; empty when it is there."""
+    try:
+        get_engine(name)
+    except MissingExtraError as error:
+        return True, f"optional, not installed; `{error.fix}`"
+    except EngineError as error:
+        return False, f"ERROR: {error}"
+    return False, ""
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -89,7 +104,8 @@ def _print(found: dict[str, Any]) -> None:
     )
     for engine in found["engines"]:
         if not engine["available"]:
-            table.add_row(engine["name"], "-", "-", "-", "not available", "-")
+            word = "optional, not installed" if engine["is_missing_extra"] else "DOES NOT WORK"
+            table.add_row(engine["name"], "-", "-", "-", word, "-")
         for numbers in engine["numbers"]:
             table.add_row(
                 engine["name"],
@@ -103,8 +119,8 @@ def _print(found: dict[str, Any]) -> None:
         if engine["versions"]:
             listed = ", ".join(f"{library} {version}" for library, version in engine["versions"].items())
             console.print(f"{engine['name']}: {listed}", highlight=False)
-        if engine["why_not"]:
-            console.print(f"{engine['name']}: {engine['why_not']}", highlight=False, markup=False)
+        if engine["notice"]:
+            console.print(f"{engine['name']}: {engine['notice']}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _verdict(test: dict[str, Any] | None) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pairframe.cli.options import option_words
 from pairframe.cli.terminal import visible
 from pairframe.engines import Status
 from pairframe.report.html.assets import plain
-from pairframe.report.html.words import number, share, status_kind, status_word, unit
+from pairframe.report.html.words import number, scientific, share, status_kind, status_word, unit
 from pairframe.report.view import UNFINISHED, is_area
 from pairframe.results import TransportResult
 from pairframe.results.rows import column_unit, lengths_in_px
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_ANSWER_LINES = ("moved", "destroyed", "created", "divergence", "objective", "certificate")
+_ANSWER_LINES = ("moved", "destroyed", "created", "distance", "total cost", "certificate")
 # What only a solve can tell; the rest is known from the masks and the config alone.
 _ANSWER_COLUMNS = {column.name for column in (*FIELDS, *FEATURES)} - {
     *("M_source", "M_target", "area_source_um2", "area_target_um2", "growth_rate"),
     *("iterations", "epsilon", "lambda_unbalanced", "backend", "dtype", "device"),
 } | {"mean_displacement_um", "percent_created", "percent_destroyed"}
 STATUS_STYLES = {"good": "bold green", "odd": "bold yellow", "bad": "bold red"}
+_CERTIFIED = "certified to: at most this share of the total cost is error (relative gap)"
 
 
 class Line(NamedTuple):
@@ -74,12 +75,21 @@ def summary_lines(
             f"{_percent(result.total_mass_created, result.M_target)} of the target, "
             + _noise(result.noise_floor_target, result.created_is_noise),
         ),
-        Line("divergence", number(result.divergence), f"± {number(result.divergence_error)} {cost}"),
-        Line("objective", number(result.objective), f"certified to ± {number(result.gap)} {cost}"),
+        Line(
+            "distance",
+            number(result.divergence),
+            f"± {number(result.divergence_error)}, between the masks, 0 if they are equal (divergence, {cost})",
+        ),
+        Line(
+            "total cost",
+            number(result.objective),
+            f"of moving, creating and destroying, certified to ± {number(result.gap)} (objective, {cost})",
+        ),
         Line(
             "certificate",
-            f"{result.relative_gap:.1e}",
-            f"relative gap; marginal error {result.marginal_error:.1e}; wanted {result.config.tol:.0e}",
+            scientific(result.relative_gap),
+            "proved: at most this share of the total cost is error "
+            f"(relative gap; marginal error {scientific(result.marginal_error)}; wanted {scientific(result.config.tol, 0)})",
         ),
         Line("blur", f"{number(result.blur_um)} {length}", "below it nothing is resolved"),
         Line("reach", f"{number(result.reach_um)} {length}", _reach_words(result)),
@@ -97,7 +107,7 @@ def summary_lines(
         ),
     ]
     if result.status in (Status.empty_source, Status.empty_target):
-        hidden = ("divergence", "objective", "certificate", "engine")  # nothing was solved
+        hidden = ("distance", "total cost", "certificate", "engine")  # nothing was solved
         lines = [line for line in lines if line.name not in hidden]
     if not result.has_answer:
         lines = [line._replace(value="none", remark="") if line.name in _ANSWER_LINES else line for line in lines]
@@ -156,7 +166,7 @@ def pairs_table(rows: list[Row]) -> Table:
 
     in_px = all(lengths_in_px(row) for row in rows)
     length = "px" if in_px else "µm"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption=_CERTIFIED, caption_justify="left")
     table.add_column("pair", overflow="fold")
     table.add_column("status")
     for head in (
@@ -165,7 +175,7 @@ def pairs_table(rows: list[Row]) -> Table:
         f"moved by\n{length}/frame",
         "destroyed\n%",
         "created\n%",
-        "relative\ngap",
+        "certified\nto",
     ):
         table.add_column(head, justify="right")
     names = ("M_source", "M_target", "mean_displacement_um", "percent_destroyed", "percent_created", "relative_gap")

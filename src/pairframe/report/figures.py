@@ -35,6 +35,7 @@ from pairframe.report.style import (
     WARNING_COLOUR,
     add_scale_bar,
     in_words,
+    minus,
     new_figure,
     percent,
 )
@@ -134,19 +135,21 @@ def _summary_grid(result: TransportResult) -> tuple[int, int]:
 
 
 def _headline(result: TransportResult, figure: Figure) -> None:
-    unit = length_word(result)
+    unit, gap = length_word(result), minus(f"{result.relative_gap:.1e}")
     mass_unit = "px" if is_area(result) else "of mass"
     growth = "" if result.M_source == 0 else f" ({percent(result.M_target, result.M_source)} of the source)"
     lines = [
         f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
         f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
-        f"{result.status}: certified to a relative gap of {result.relative_gap:.1e}, "
-        f"noise floor {100 * result.noise_floor:.2g}%",
+        f"{result.status}: certified, error at most {gap} of the total cost (relative gap); "
+        f"noise floor {minus(f'{100 * result.noise_floor:.2g}')}%",
     ]
     if result.status in (Status.empty_source, Status.empty_target):
         lines[1] = f"{result.status}: nothing to solve"
     elif result.status in UNFINISHED:
-        lines[1] = f"NOT CONVERGED ({result.status}), relative gap {result.relative_gap:.1e}: {result.status.advice}"
+        lines[1] = (
+            f"NOT CONVERGED ({result.status}), error up to {gap} of the total cost (relative gap): {result.status.advice}"
+        )
     lines += [f"notice: {_shortened(notice)}" for notice in result.notices]
     colour = WARNING_COLOUR if result.status in UNFINISHED else "black"
     figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)

@@ -22,6 +22,7 @@ from pairframe.report.style import (
     TITLE_SIZE,
     colour_map,
     in_words,
+    minus,
     percent,
     rgb,
     round_length,
@@ -161,14 +162,14 @@ def cost_source_map(result: TransportResult, ax: Axes) -> Axes:
     """The transport cost by where it started: mass times um^2 per canonical pixel."""
     ax = _cost_map(result, result.cost_source, ax)
     outline(result, result.work.mass_source, ax)
-    return _title(ax, "transport cost by start", _cost_words(result))
+    return _title(ax, f"{_cost_name(result)}, by start", _cost_words(result))
 
 
 def cost_target_map(result: TransportResult, ax: Axes) -> Axes:
     """The transport cost by where it ended: mass times um^2 per canonical pixel."""
     ax = _cost_map(result, result.cost_target, ax)
     outline(result, result.work.mass_target, ax)
-    return _title(ax, "transport cost by end", _cost_words(result))
+    return _title(ax, f"{_cost_name(result)}, by end", _cost_words(result))
 
 
 def convergence_plot(result: TransportResult, ax: Axes) -> Axes:
@@ -191,7 +192,7 @@ def convergence_plot(result: TransportResult, ax: Axes) -> Axes:
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
         label = f"{name}, 0 at the end" if values[-1] == 0 else name
         ax.plot(work, drawn, color=colour, marker=marker, ms=3.5, lw=1.2, label=label)
-    ax.axhline(result.config.tol, color="0.3", lw=1, ls="--", label=f"tolerance {result.config.tol:g}")
+    ax.axhline(result.config.tol, color="0.3", lw=1, ls="--", label=minus(f"tolerance {result.config.tol:g}"))
     ax.set_yscale("log")
     ax.set_xlabel("work (kernel applications at full resolution)", fontsize=SMALL_SIZE)
     ax.set_ylabel("error", fontsize=SMALL_SIZE)
@@ -200,7 +201,7 @@ def convergence_plot(result: TransportResult, ax: Axes) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=SMALL_SIZE)
     mark_unfinished(result, ax)
-    ends = f"gap {result.relative_gap:.1e}, marginal error {result.marginal_error:.1e}"
+    ends = minus(f"relative gap {result.relative_gap:.1e}, marginal error {result.marginal_error:.1e}")
     return _title(ax, f"{result.status} after {result.iterations} iterations", ends)
 
 
@@ -256,6 +257,10 @@ def _cost_map(result: TransportResult, cost: Float, ax: Axes) -> Axes:
 def _cost_unit(result: TransportResult) -> str:
     unit = length_word(result)
     return f"{unit}²" if result.scales.power == 2 else unit
+
+
+def _cost_name(result: TransportResult) -> str:
+    return f"transport cost (mass × distance{'²' if result.scales.power == 2 else ''})"
 
 
 def _cost_words(result: TransportResult) -> str:

@@ -71,17 +71,22 @@ def length_unit(px_size_um: float) -> str:
     return "px" if px_size_um == 1.0 else "µm"
 
 
+def minus(text: str) -> str:
+    """A number in text with the sign that figures and pages use: U+2212, as on the axes of every plot, never a hyphen."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
 def in_words(value: float) -> str:
     """Four digits, with separators instead of exponents as long as a person can read it: ``267,100``, ``<0.001``."""
     if not math.isfinite(value) or value == 0:
-        return f"{value:g}"
+        return minus(f"{value:g}")
     if 0 < value < 1e-3:
         return "<0.001"
     if not 1e-3 <= abs(value) < 1e12:
-        return f"{value:.3g}"
+        return minus(f"{value:.3g}")
     decimals = max(0, 3 - math.floor(math.log10(abs(value))))
     rounded = round(value, 3 - math.floor(math.log10(abs(value))))
-    text = f"{rounded:,.{decimals}f}"
+    text = minus(f"{rounded:,.{decimals}f}")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -103,7 +108,7 @@ def percent_digits(share_percent: float) -> str:
         return ">99.999" if share_percent < 100 else "<100.001"
     if missing < 1:
         return f"{share_percent:.{-math.floor(math.log10(missing))}f}".rstrip("0").rstrip(".")
-    return f"{share_percent:.3g}" if abs(share_percent) < 1e3 else in_words(share_percent)
+    return minus(f"{share_percent:.3g}") if abs(share_percent) < 1e3 else in_words(share_percent)
 
 
 # --- scale bars ------------------------------------------------------------------------------

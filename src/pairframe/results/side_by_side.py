@@ -9,9 +9,9 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from pairframe.engines.processes import worker_pool
+from pairframe.engines.processes import worker_died, worker_pool
 from pairframe.engines.threads import at_most
-from pairframe.errors import PairframeError, WorkerDiedError
+from pairframe.errors import PairframeError
 from pairframe.results.parcel import Parcel, pack
 from pairframe.results.result import TransportResult
 
@@ -64,13 +64,8 @@ def outcome(future: Outcome) -> list[TransportResult]:
     try:
         found = future.result()
         return found.open() if isinstance(found, Parcel) else found
-    except BrokenProcessPool as error:
-        raise WorkerDiedError(
-            "the worker processes to live until their work is done",
-            "one that ended",
-            'put the calls of a script under if __name__ == "__main__":, or use fewer jobs if memory ran out; '
-            "jobs=1 needs no processes",
-        ) from error
+    except BrokenProcessPool:
+        raise worker_died() from None
 
 
 def _packed(work: Work[Task], chunk: list[Task]) -> Parcel:

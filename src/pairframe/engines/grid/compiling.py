@@ -12,6 +12,9 @@ from pairframe.engines.grid.kernel import SupportKernel
 from pairframe.engines.processes import QUIET
 
 _SECONDS_BEFORE_SAYING = 2.0
+_NOTICE = (
+    "pairframe: compiling the grid engine, once on this machine for {dtype} numbers: about 15 s now, kept for next time"
+)
 _LARGEST_LEARNT = 31 * 2**20  # bytes; glibc takes no notice of blocks of 32 MiB and more
 _ready: set[str] = set()
 _one_at_a_time = Lock()
@@ -28,7 +31,7 @@ def make_ready(dtype: str) -> None:
 def _make_ready(dtype: str) -> None:
     notice = Timer(
         _SECONDS_BEFORE_SAYING,
-        lambda: print("pairframe: compiling the grid engine, once on this machine ...", file=sys.stderr, flush=True),
+        lambda: print(_NOTICE.format(dtype=dtype), file=sys.stderr, flush=True),
     )
     notice.daemon = True
     if QUIET not in os.environ:

@@ -9,7 +9,16 @@ from pairframe.engines import Status
 from pairframe.report.html.assets import render
 from pairframe.report.html.cohort import PlainRow, is_euclidean, is_in_px, json_of, notices_of
 from pairframe.report.html.pictures import View
-from pairframe.report.html.words import number, share, short_name, status_kind, status_word, unit
+from pairframe.report.html.words import (
+    label_name,
+    number,
+    scientific,
+    share,
+    short_name,
+    status_kind,
+    status_word,
+    unit,
+)
 from pairframe.results.schema import ABOUT_THE_PAIR, COLUMNS
 
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
@@ -65,7 +74,7 @@ def pair_page(
         tiles=_tiles(row),
         certificate=_certificate(row, config),
         notices=notices_of(row),
-        labels=[(name, number(row[name])) for name in carried if row[name] is not None],
+        labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
         scalars=_scalars(row),
         length=unit("blur_um", lengths_in_px=is_in_px(row)),
         config=config,
@@ -116,13 +125,16 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
 def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
     """What is proved about the numbers, in a sentence."""
     cost = unit("objective", lengths_in_px=False, is_euclidean=is_euclidean(row))
-    gap, error, tol = (_tiny(value) for value in (row["relative_gap"], row["marginal_error"], config.get("tol")))
+    gap, error = scientific(row["relative_gap"]), scientific(row["marginal_error"])
     if row["status"] in (Status.empty_source, Status.empty_target):
         sentence = "One mask is empty, so there is nothing to solve: the answer is exact."
+    elif row["objective"] is None:
+        sentence = "There is no answer: the numbers left what can be computed. Nothing is certified."
     else:
         sentence = (
-            f"The objective is {number(row['objective'])} {cost}, and no plan can be better by more than "
-            f"{number(row['gap'])}: a relative gap of {gap}. The marginals are met to {error}. The tolerance asked for is {tol}."
+            f"The total cost of moving, creating and destroying (the objective) is {number(row['objective'])} {cost}, and it is "
+            f"proved that no other way is cheaper by more than {number(row['gap'])}: a relative gap of {gap}. The masses of both "
+            f"masks are met to {error} (marginal error). Asked for was {scientific(config.get('tol'), 0)} or better (tol)."
         )
     solver = f"{row['backend']}, {row['dtype']}, {row['device']}; {number(row['iterations'])} kernel applications"
     if row["seconds"] is not None:
@@ -149,7 +161,3 @@ def _scalars(row: PlainRow) -> list[dict[str, str]]:
 
 def _is_area(row: PlainRow) -> bool:
     return bool(json_of(row["config_json"], {}).get("mass_mode", "uniform") == "uniform")
-
-
-def _tiny(value: Any) -> str:
-    return f"{value:.1e}" if isinstance(value, int | float) else "–"

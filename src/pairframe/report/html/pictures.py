@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Float = NDArray[np.float64]
-PICTURES_VERSION = 2  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 3  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -102,13 +102,19 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     return view
 
 
-def make_figures(result: TransportResult, folder: Path) -> View:
-    """Write all pictures of a result: the light ones, and the drawn figures and the morph."""
+def make_figures(result: TransportResult, folder: Path, summary: bytes | None = None) -> View:
+    """Write all pictures of a result: the light ones, and the drawn figures and the morph.
+
+    Parameters
+    ----------
+    summary : bytes, optional
+        Its summary figure, a PNG, where somebody has drawn it already: that takes most of a second.
+    """
     view = make_pictures(result, folder)
-    _write(folder / "summary.png", _figure_png(result, summary_figure, summary_size_in(result)))
+    _write(folder / "summary.png", summary or figure_png(result, summary_figure, summary_size_in(result)))
     if result.work.trace:
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
-        _write(folder / "convergence.png", _figure_png(result, draw, (7.0, 3.4)))
+        _write(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)))
     if has_moved(result):
         _write(folder / "morph.png", _png(morph_film(result)))
     n_morph = N_MORPH if has_moved(result) else 0
@@ -196,7 +202,8 @@ def _smaller(image: Image.Image, longest_px: int = LONGEST_SIDE_PX) -> Image.Ima
     return fitted(image, longest_px) if max(image.size) > longest_px else image
 
 
-def _figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple[float, float]) -> bytes:
+def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple[float, float]) -> bytes:
+    """What ``draw(result, figure)`` draws on a figure of that width and height in inches, as a PNG."""
     figure = new_figure(*size_in)
     draw(result, figure)
     content = io.BytesIO()

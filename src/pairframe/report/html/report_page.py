@@ -10,7 +10,7 @@ from typing import Any
 from pairframe._version import __version__
 from pairframe.report.html.assets import render
 from pairframe.report.html.cohort import Cohort, PlainRow, json_of, notices_of, page_name
-from pairframe.report.html.words import STATUS_WORDS, number, short_name, status_kind, status_word, unit
+from pairframe.report.html.words import STATUS_WORDS, label_name, number, short_name, status_kind, status_word, unit
 from pairframe.results.schema import BY_NAME, COLUMNS, FAILED
 
 MOST_IDS = 12  # pairs named in full with a problem
@@ -90,21 +90,36 @@ def report_page(
 def _headline(cohort: Cohort) -> list[dict[str, str]]:
     """Tiles: how many, how they ended, and the middle of what was found."""
     rows, in_px = cohort.rows, cohort.lengths_in_px
-    tiles = [{"kind": "", "value": f"{len(rows):,}", "name": "pair" if len(rows) == 1 else "pairs"}]
+    tiles = [{"kind": "", "value": f"{len(rows):,}", "name": "pair" if len(rows) == 1 else "pairs", "note": ""}]
     for status, count in cohort.distinct("status"):
-        tiles.append({"kind": status_kind(status), "value": f"{count:,}", "name": status_word(status)})
+        tiles.append({"kind": status_kind(status), "value": f"{count:,}", "name": status_word(status), "note": ""})
     if not cohort.failed and len(rows) > 1:
-        tiles.append({"kind": "good", "value": "0", "name": "failed"})
+        tiles.append({"kind": "good", "value": "0", "name": "failed", "note": ""})
     # There is no middle of micrometres and pixels.
     lengths = () if cohort.has_mixed_units else ("mean_displacement_um",)
+    counted, note = _counted(cohort)
     for column in ("percent_created", "percent_destroyed", *lengths):
-        values = [row[column] for row in rows if row[column] is not None and status_kind(row["status"]) != "bad"]
+        values = [row[column] for row in counted if row[column] is not None]
         if values:
             name = short_name(column) + (" (median)" if len(values) > 1 else "")
             shown_unit = unit(column, lengths_in_px=in_px).removesuffix("/frame")
             value = f"{number(median(values), shown_unit)} {shown_unit}"
-            tiles.append({"kind": column.split("_")[-1], "value": value, "name": name})
+            tiles.append({"kind": column.split("_")[-1], "value": value, "name": name, "note": note})
     return tiles
+
+
+def _counted(cohort: Cohort) -> tuple[list[PlainRow], str]:
+    """The rows that statistics are made of, and which these are where that is not all that is certified.
+
+    What stands beside a time course, without a time, is no part of it; the plots leave it out for the same reason.
+    """
+    certified = [row for row in cohort.rows if status_kind(row["status"]) != "bad"]
+    if cohort.time is None:
+        return certified, ""
+    timed = [row for row in certified if row[cohort.time] is not None]
+    if len(timed) in (0, len(certified)):
+        return certified, ""
+    return timed, f"{len(timed):,} {'pair' if len(timed) == 1 else 'pairs'} with a {cohort.time}"
 
 
 def _problems(cohort: Cohort, links: Sequence[str | None], damage: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -161,7 +176,7 @@ def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | 
     columns = [
         {
             "name": name,
-            "label": name if name in cohort.carried else short_name(name),
+            "label": label_name(name) if name in cohort.carried else short_name(name),
             "unit": "" if name in cohort.carried else unit(name, lengths_in_px=in_px, is_euclidean=cohort.is_euclidean),
             "meaning": _meaning(name),
             "numeric": _is_numeric(name, values[name]),
@@ -194,8 +209,14 @@ def _packed(values: list[Any]) -> list[Any]:
 
 
 def _labels_to_show(cohort: Cohort) -> list[str]:
-    roles = [name for name in (cohort.group, cohort.series, cohort.time) if name is not None]
-    return list(dict.fromkeys([*roles, *cohort.carried]))[: max(3, len(roles))]
+    """Labels of which the table has columns from the start; a series that only repeats the group is none of them."""
+    series = cohort.series
+    if cohort.group is not None and series is not None:
+        both = {(row[cohort.group], row[series]) for row in cohort.rows}
+        series = None if len(both) == len({group for group, _ in both}) else series
+    roles = [name for name in (cohort.group, series, cohort.time) if name is not None]
+    others = [name for name in cohort.carried if name != cohort.series]
+    return list(dict.fromkeys([*roles, *others]))[: max(3, len(roles))]
 
 
 def _growth(row: PlainRow) -> float | None:

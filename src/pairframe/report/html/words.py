@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pairframe.engines import Status
-from pairframe.report.style import percent_digits
+from pairframe.report.style import minus, percent_digits
 from pairframe.results.schema import BAND_NAMES, BY_NAME, FAILED
 
 
@@ -14,6 +14,15 @@ def _band_words(name: str) -> str:
     """``energy_share_8_to_16_blur`` as ``motion at 8–16 × blur``: its wavelengths."""
     span = name.removeprefix("energy_share_").removesuffix("_blur")
     return f"motion at {span.replace('_to_', '–').replace('over_', '>').replace('under_', '<')} × blur"
+
+
+# Labels that a run itself gives to a pair of frames; a user's own keep their names.
+_LABEL_NAMES = {
+    "frame_target": "target frame",
+    "time_target": "target time",
+    "series_target": "target series",
+    "frame_interval_min": "frame interval (min)",
+}
 
 
 # Of the columns of `results.parquet` that are worth a short name; the others keep theirs.
@@ -96,6 +105,11 @@ def status_kind(status: str) -> str:
     return STATUS_KINDS.get(status, "bad")
 
 
+def label_name(column: str) -> str:
+    """A carried column as a heading."""
+    return _LABEL_NAMES.get(column, column)
+
+
 def short_name(column: str) -> str:
     """What the head of a table says."""
     return SHORT_NAMES.get(column, column.replace("_", " "))
@@ -130,12 +144,18 @@ def number(value: Any, unit: str = "") -> str:
     if unit == "%" and (0 < value < 1e-3 or 0 < abs(100 - value) < 1):
         return percent_digits(value)
     if size != 0 and not 1e-3 <= size < 1e9:
-        return f"{value:.1e}".replace("-", "−")
+        return scientific(value)
     digits = 3 - math.floor(math.log10(size)) if size else 0
     text = f"{round(value, digits):,.{max(0, digits)}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+    return minus(text.rstrip("0").rstrip(".") if "." in text else text)
+
+
+def scientific(value: Any, digits: int = 1) -> str:
+    """Always with an exponent, as errors and tolerances are written: ``3.7e−12``."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return minus(f"{value:.{digits}e}") if is_number else number(value)
 
 
 def share(value: Any) -> str:
     """A share in percent, two digits."""
-    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.2g} %"
+    return "–" if value is None or not math.isfinite(value) else minus(f"{100 * value:.2g} %")

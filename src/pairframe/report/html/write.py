@@ -6,7 +6,7 @@ import base64
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +37,7 @@ def write_report(
     progress: Progress | None = None,
     max_figures: int = MAX_FIGURES,
     max_pages: int = MAX_PAGES,
+    summaries: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Write ``report.html`` and a page per pair from the results in a folder.
 
@@ -53,6 +54,8 @@ def write_report(
         only the light pictures (a fraction of a second).
     max_pages : int
         Only the first so many pairs of the table get a page and a thumbnail.
+    summaries : mapping of pair_id to bytes, optional
+        Summary figures (PNG) that were drawn already: they are not drawn again.
 
     Returns
     -------
@@ -73,7 +76,8 @@ def write_report(
             try:
                 group = disk.group_folder(store.maps_path, page)
                 if with_figures and (view is None or not view.has_figures):
-                    view = make_figures(read_group(group, row["pair_id"]), folder / page)
+                    drawn = (summaries or {}).get(row["pair_id"])
+                    view = make_figures(read_group(group, row["pair_id"]), folder / page, drawn)
                 elif view is None:
                     view = make_pictures(read_light(group, row["pair_id"]), folder / page)
                 views[page] = view

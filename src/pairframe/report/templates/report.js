@@ -7,7 +7,7 @@
   // Okabe and Ito's palette without the colours of source and target's maps, and a shape beside each colour.
   const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A8A00", "#7A6FBE"];
   const OTHERS = "#8A8A8A", SHAPES = ["circle", "square", "triangle", "diamond"];
-  const MOST_POINTS = 5000, CROWD = 400, SVG = "http://www.w3.org/2000/svg";
+  const MOST_POINTS = 5000, CROWD = 400, FEW = 20, SVG = "http://www.w3.org/2000/svg";
 
   // --- values -------------------------------------------------------------------------------
   // A column that is the same everywhere comes as one value. JSON has no infinity: it comes as text. Missing is null.
@@ -169,7 +169,18 @@
     byId("previous").disabled = state.page === 0;
     byId("next").disabled = state.page >= pages - 1;
     byId("paging").hidden = n <= 25;
+    hintAtMore();
   }
+
+  // A table that is cut off at the edge says so, until its end has been seen.
+  function hintAtMore() {
+    const box = byId("pairs-scroll"), left = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    box.classList.toggle("more", left > 2);
+    byId("more-columns").hidden = box.scrollWidth <= box.clientWidth + 2;
+    box.tabIndex = byId("more-columns").hidden ? -1 : 0;
+  }
+  byId("pairs-scroll").addEventListener("scroll", hintAtMore, { passive: true });
+  addEventListener("resize", hintAtMore);
 
   // --- plots --------------------------------------------------------------------------------
   const svg = (tag, attributes = {}, ...children) => {
@@ -293,6 +304,7 @@
     const ys = span(drawn.map((row) => values[row])), room = 0.06 * (ys[1] - ys[0]);
     if (ys[0] >= 0 && ys[0] < 0.5 * ys[1]) ys[0] = 0; else ys[0] -= room;
     ys[1] += room;
+    const cut = ys[0] > 0 ? " The upright axis does not start at 0." : "";
     const xs = span(drawn.map((row) => place[row])), margin = 0.03 * (xs[1] - xs[0]);
     const { picture, toX, toY } = frameOf(760, 360, 76, 44, [xs[0] - margin, xs[1] + margin], ys, xColumn ? named(xColumn) : "place in the table", named(column));
     // Lines join the pairs of one series; without series, those of one colour where every place is taken once.
@@ -322,25 +334,36 @@
     const hollow = drawn.some((row) => data.kinds[row] === "bad") ? " Hollow: not certified." : "";
     const part = every > 1 ? " Every " + every + "th pair is drawn." : "";
     const what = series && xColumn ? "Each thin line is one " + short(data.series, 24) + ", each point one pair." : "Each point is one pair.";
-    caption.textContent = what + (medians ? " Thick: medians." : "") + hollow + part;
+    caption.textContent = what + (medians ? " Thick: medians." : "") + hollow + part + cut;
     return usable;
   }
 
   function drawHistogram(rows, column, colours) {
     const values = valuesOf(column.name);
     const present = [...new Set(rows.map(colours.of))].sort((a, b) => a - b);
+    // Bars of a handful of values are all of height one: they are points.
+    const asPoints = rows.length > 0 && rows.length <= FEW;
     const xs = span(rows.map((row) => values[row]));
     const bins = Math.max(14, Math.min(40, Math.ceil(Math.sqrt(rows.length / Math.max(1, present.length)) * 1.5)));
     const width = 500, left = 14, right = 14, bottom = 44, top = 8;
-    const high = Math.max(44, Math.min(300, (360 - top - bottom) / Math.max(1, present.length)));
+    const high = Math.max(44, Math.min(asPoints ? 150 : 300, (360 - top - bottom) / Math.max(1, present.length)));
     const height = top + bottom + high * present.length;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "distribution of " + named(column) });
     const wide = (width - left - right) / bins;
     present.forEach((k, place) => {
       const some = rows.filter((row) => colours.of(row) === k), counts = new Array(bins).fill(0);
-      for (const row of some) counts[Math.min(bins - 1, Math.floor((values[row] - xs[0]) / (xs[1] - xs[0]) * bins))]++;
-      const base = top + high * (place + 1) - 9, most = Math.max(...counts);
-      counts.forEach((count, bin) => {
+      const binOf = (row) => Math.min(bins - 1, Math.floor((values[row] - xs[0]) / (xs[1] - xs[0]) * bins));
+      const base = top + high * (place + 1) - 9;
+      for (const row of some) {
+        const at = counts[binOf(row)]++;
+        if (!asPoints) continue;
+        const x = left + (values[row] - xs[0]) / (xs[1] - xs[0]) * (width - left - right);
+        const point = marker(shapeOf(k), x, base - 8 - Math.min(12 * at, high - 40), 5, { fill: colourOf(k), "fill-opacity": 0.8, "data-row": row });
+        point.append(svg("title", {}, said(row, column)));
+        picture.append(point);
+      }
+      const most = Math.max(...counts);
+      if (!asPoints) counts.forEach((count, bin) => {
         if (!count) return;
         const tall = count / most * (high - 32);
         const from = xs[0] + bin / bins * (xs[1] - xs[0]), to = xs[0] + (bin + 1) / bins * (xs[1] - xs[0]);
@@ -360,7 +383,7 @@
     }
     picture.append(svg("text", { x: width / 2, y: height - 6, "text-anchor": "middle" }, short(named(column))));
     byId("histogram").replaceChildren(picture);
-    byId("histogram-caption").textContent = "How often each value occurs; the mark is the median.";
+    byId("histogram-caption").textContent = (asPoints ? "Each point is one pair" : "How often each value occurs") + "; the mark is the median.";
   }
 
   function drawPlots() {
@@ -371,10 +394,14 @@
     const certified = usable.filter((row) => data.kinds[row] !== "bad");
     drawHistogram(certified, column, colours);
     const left = state.rows.length - usable.length, hollow = usable.length - certified.length;
-    byId("plot-count").textContent = usable.length.toLocaleString("en") + " pairs" + (left ? "; " + left + " without a value" : "") + (hollow ? "; " + hollow + " not certified, in no statistic" : "") + (state.rows.length < n ? " (filtered)" : "");
-    byId("legend").replaceChildren(...(colours.names.length < 2 ? [] : colours.names.map((name, k) => {
+    const along = byId("along").value, values = valuesOf(column.name);
+    const placeless = along ? state.rows.filter((row) => Number.isFinite(values[row]) && !Number.isFinite(valuesOf(along)[row])).length : 0;
+    byId("plot-count").textContent = usable.length.toLocaleString("en") + (usable.length === 1 ? " pair" : " pairs") + (left > placeless ? "; " + (left - placeless) + " without a value" : "")
+      + (placeless ? "; " + placeless + " without " + short(columnOf.get(along).label, 24) + ", not drawn" : "") + (hollow ? "; " + hollow + " not certified, in no statistic" : "") + (state.rows.length < n ? " (filtered)" : "");
+    const drawn = new Set(usable.map(colours.of));
+    byId("legend").replaceChildren(...(colours.names.length < 2 ? [] : [...colours.names.keys()].filter((k) => drawn.has(k)).map((k) => {
       const key = svg("svg", { viewBox: "-7 -7 14 14" }, marker(shapeOf(k), 0, 0, 5, { fill: colourOf(k) }));
-      return element("li", { title: name }, key, short(name, 40));
+      return element("li", { title: colours.names[k] }, key, short(colours.names[k], 40));
     })));
   }
 
