@@ -1,13 +1,14 @@
 """What does a cohort cost per pair, compared with a loop and with POT, and does memory stay flat?
 
-    python benchmarks/cohort.py [--pairs N]
+    python benchmarks/cohort.py [--pairs N] [--runs R]
 
 N (1000) synthetic pairs of mixed sizes (embryos on three canvases, series of ten transitions), end to end with `run_cohort` and two
 workers: reading, solving, maps and table on disk, no report. Against two loops in one process with one thread on the same files (four
 series of each size, scaled up by the pairs of that size): `compare` alone, which keeps nothing; and `compare` with its maps and rows
 written, which is the same work. And against POT at s = 2 on ten sampled pairs: product reference, every pixel, 2000 iterations or
 marginals that change by less than 1e-6; cut off after a minute, which then counts as a minute. Memory is the resident size of the
-workers at a tenth of the run and at its end. Writes benchmarks/out/cohort.json.
+workers at a tenth of the run and at its end. Loops and R (3) runs take turns, and medians are compared: this way a
+slow minute of the machine falls on both. Writes benchmarks/out/cohort.json.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -57,7 +59,7 @@ def child_memory_mb() -> list[float]:
     return found
 
 
-def whole_run(folder: Path, n_pairs: int) -> dict[str, Any]:
+def whole_run(folder: Path, out: Path, n_pairs: int) -> dict[str, Any]:
     from pairframe.cohort import run_cohort
     from pairframe.cohort.progress import CohortProgress
 
@@ -71,7 +73,7 @@ def whole_run(folder: Path, n_pairs: int) -> dict[str, Any]:
             memory["late"] = child_memory_mb()
 
     began = perf_counter()
-    summary = run_cohort(folder, folder.parent / "out", jobs=JOBS, report=False, progress=watch)
+    summary = run_cohort(folder, out, jobs=JOBS, report=False, progress=watch)
     assert (summary.done, summary.failed, summary.uncertified) == (n_pairs, 0, 0), summary
     return {"seconds": perf_counter() - began, "memory_mb": memory}
 
@@ -132,21 +134,29 @@ def pot(setting: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": perf_counter() - began, "pairframe_s": ours, "points": [len(p) for p in points]}
 
 
-def main(n_pairs: int) -> None:
+def spread(seconds: list[float]) -> str:
+    return f"{median(seconds):.1f} s ({min(seconds):.1f} to {max(seconds):.1f}, {len(seconds)} times)"
+
+
+def main(n_pairs: int, n_runs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "masks"
         counts = write_cohort(folder, n_pairs)
-        run = whole_run(folder, n_pairs)
+        runs: list[dict[str, Any]] = []
+        loops_s: dict[bool, list[float]] = {False: [], True: []}
         with Contestant(__file__, "loop", NUMBA_NUM_THREADS="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") as one:
-            loop_s = {}
-            for keep in (False, True):
-                setting = {"out": f"{name}/loop", "keep": keep}
-                loop_s[keep] = sum(
-                    n
-                    * one(series=[str(p) for p in sorted(folder.glob(f"{size}-*"))[:4]], **setting)["seconds_per_pair"]
-                    for size, n in counts.items()
-                    if n
-                )
+            for turn in range(n_runs + 1):
+                for keep in (False, True):
+                    setting = {"out": f"{name}/loop{turn}", "keep": keep}
+                    series = {size: [str(p) for p in sorted(folder.glob(f"{size}-*"))[:4]] for size in counts}
+                    seconds = [
+                        n * one(series=series[size], **setting)["seconds_per_pair"] for size, n in counts.items() if n
+                    ]
+                    loops_s[keep].append(sum(seconds))
+                if turn < n_runs:
+                    runs.append(whole_run(folder, Path(name) / f"out{turn}", n_pairs))
+        run_s = median(run["seconds"] for run in runs)
+        loop_s = {keep: median(seconds) for keep, seconds in loops_s.items()}
         series = sorted(folder.iterdir())
         pairs = [sorted(series[k * len(series) // 10].glob("*.png"))[:2] for k in range(min(10, len(series)))]
         rows = []
@@ -155,28 +165,37 @@ def main(n_pairs: int) -> None:
                 answer = peer.ask_within(LIMIT_S, pair=[str(path) for path in pair])
             rows.append(answer or {"seconds": LIMIT_S, "cut_off": True})
     pot_per_pair = sum(row["seconds"] for row in rows) / len(rows)
-    early, late = (max(run["memory_mb"].get(when, [0.0]) or [0.0]) for when in ("early", "late"))
+    memory_mb = [[max(run["memory_mb"].get(when) or [0.0]) for when in ("early", "late")] for run in runs]
+    early, late = max(memory_mb, key=lambda pair: pair[1] / max(pair[0], 1.0))
     report = {
         "pairs": counts,
         "jobs": JOBS,
-        "run_s": run["seconds"],
-        "pairs_per_s": n_pairs / run["seconds"],
+        "run_s": run_s,
+        "runs_s": [run["seconds"] for run in runs],
+        "loops_of_compare_s": loops_s[False],
+        "loops_that_keep_s": loops_s[True],
+        "pairs_per_s": n_pairs / run_s,
         "loop_of_compare_s": loop_s[False],
         "loop_that_keeps_s": loop_s[True],
-        "ratio_to_loop": loop_s[False] / run["seconds"],
-        "ratio_to_loop_that_keeps": loop_s[True] / run["seconds"],
+        "ratio_to_loop": loop_s[False] / run_s,
+        "ratio_to_loop_that_keeps": loop_s[True] / run_s,
         "pot_s_per_pair": pot_per_pair,
         "pot_rows": rows,
-        "ratio_to_pot": pot_per_pair * n_pairs / run["seconds"],
-        "memory_mb": run["memory_mb"],
+        "ratio_to_pot": pot_per_pair * n_pairs / run_s,
+        "memory_mb": memory_mb,
     }
-    print(f"{n_pairs} pairs with {JOBS} workers: {run['seconds']:.1f} s, {n_pairs / run['seconds']:.2f} pairs/s")
-    print(f"loop of compare, one core, nothing kept: {loop_s[False]:.1f} s; ratio {report['ratio_to_loop']:.2f}")
-    print(f"the same with maps and rows written: {loop_s[True]:.1f} s; ratio {report['ratio_to_loop_that_keeps']:.2f}")
+    print(f"{n_pairs} pairs with {JOBS} workers: {spread(report['runs_s'])}, {n_pairs / run_s:.2f} pairs/s")
+    for words, ratio, seconds in (
+        ("loop of compare, one core, nothing kept", "ratio_to_loop", loops_s[False]),
+        ("the same with maps and rows written", "ratio_to_loop_that_keeps", loops_s[True]),
+    ):
+        print(f"{words}: {spread(seconds)}; ratio {report[ratio]:.2f}")
     print(
         f"POT at s = 2: {pot_per_pair:.2f} s per pair on {len(rows)} pairs, {sum('cut_off' in row for row in rows)} cut off; ratio {report['ratio_to_pot']:.0f}"
     )
-    print(f"largest worker: {early:.0f} MB at a tenth of the run, {late:.0f} MB at its end")
+    print(
+        f"largest worker: {early:.0f} MB at a tenth of the run, {late:.0f} MB at its end, in the run where it grows most"
+    )
     write_json("cohort", report)
 
 
@@ -188,4 +207,6 @@ if __name__ == "__main__":
     else:
         parser = argparse.ArgumentParser()
         parser.add_argument("--pairs", type=int, default=1000)
-        main(parser.parse_args().pairs)
+        parser.add_argument("--runs", type=int, default=3)
+        arguments = parser.parse_args()
+        main(arguments.pairs, arguments.runs)
