@@ -46,7 +46,9 @@ def _folder(words: str) -> Path:
     return Path(words)
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors, and that a mask is empty.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing but errors, and what is not converged or empty.")
+]
 Results = Annotated[Path, typer.Argument(metavar="DIR", parser=_folder, help="Folder with results.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]
 

@@ -85,7 +85,8 @@ class TransportConfig:
 
     Notes
     -----
-    The crop fields are those of `GridTransform.from_pair`, with `downsample_factor` for its ``s``.
+    The crop fields are those of `GridTransform.from_pair`, with `downsample_factor` for its ``s``. Every field is an option of
+    ``pairframe compare``, and the page "The command line" has a sentence on each.
     """
 
     epsilon: float | None = None

@@ -88,7 +88,7 @@ def fill_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / subfolder).mkdir()
     root = os.fspath(folder)
     for name, content in files.items():
-        with open(f"{root}/{name}", "xb", buffering=0) as stream:  # noqa: PTH123  (fifty files per pair: the short way)
+        with open(f"{root}/{name}", "xb", buffering=0) as stream:  # noqa: PTH123  (thirty files per pair: the short way)
             _write_whole(stream, content)
 
 

@@ -167,10 +167,10 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
     if total == 0:
         return [math.nan] * len(BAND_NAMES)
     ny, nx = energy.shape
-    per_blur = np.hypot(np.arange(ny)[:, None] / (2 * ny), np.arange(nx) / (2 * nx)) * blur_px
-    # Frequencies, from low to high, so that the mean needs no infinity; an edge belongs to the band below it.
-    edges = [1 / edge for edge in reversed(BAND_EDGES_BLUR)]
-    band = np.searchsorted(edges, per_blur.ravel(), side="left")
+    square_y, square_x = ((np.arange(n) / (2 * n) * blur_px) ** 2 for n in (ny, nx))
+    # Squared frequencies, from low to high, so that the mean needs no infinity; an edge belongs to the band below it.
+    edges = [edge**-2.0 for edge in reversed(BAND_EDGES_BLUR)]
+    band = np.searchsorted(edges, (square_y[:, None] + square_x).ravel(), side="left")
     shares: list[float] = (np.bincount(band, energy.ravel(), len(BAND_NAMES)) / total).tolist()
     return shares
 

@@ -276,7 +276,7 @@ class TransportResult(_FrozenArrays):
         save(self, path, pair_id=pair_id, overwrite=overwrite)
 
     def to_xarray(self) -> xr.Dataset:
-        """All maps with coordinates (um, or px: see `length_unit`) and units; ``work_*`` are those of the work grid."""
+        """All maps with coordinates (um, or px: see `length_unit`) and units; ``work_maps`` are those of the work grid."""
         from pairframe.results.xarray_view import to_xarray
 
         return to_xarray(self)

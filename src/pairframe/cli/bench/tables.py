@@ -42,7 +42,7 @@ def race_table(one: dict[str, Any], tols: Iterable[float]) -> str:
         return f"**{one['setting'].capitalize()}** (scale {spec['scale']:g}): not run, the time was up."
     ours = rows.get(OURS, {})
     points = next((row["points"] for row in rows.values() if "points" in row), ["?", "?"])
-    title = f"**{one['setting'].capitalize()}**, {points[0]} x {points[1]} pixels (scale {spec['scale']:g}), seconds:"
+    title = f"**{one['setting'].capitalize()}**, {points[0]} source and {points[1]} target pixels (scale {spec['scale']:g}), seconds:"
     head = ["", *(f"to {tol:.0e}" for tol in tols), *(f"/ ours, {tol:.0e}" for tol in tols), "in the end"]
     body = []
     for name, row in rows.items():
@@ -135,7 +135,8 @@ def scripts_section(scripts: dict[str, Any]) -> str:
         if found["ended"] != "done":
             parts.append(f"{found['ended']}: {found['why']}")
         if found.get("printed"):
-            parts.append("```text\n" + "\n".join(found["printed"]) + "\n```")
+            lines = [line for line in found["printed"] if not line.startswith("```")]  # a fence within a fence ends it
+            parts.append("```text\n" + "\n".join(lines) + "\n```")
     return "\n\n".join(parts)
 
 

@@ -8,7 +8,7 @@ half) after which *our* certificate, computed from its potentials alone, has bot
 the accuracy; the best constant between its potentials is added free of charge. Stopping tests are off as far as the library allows:
 OTT-JAX still looks once in 10 iterations, about a tenth of its time; POT's is negligible. Then all take turns and are timed from masses to
 potentials with exactly that effort; every timed run is certified again. Cells are medians (min–max, number of runs). "> 12": not there
-after a run of 12 s, with the error that this run ended at."""
+after a run of 12 s, with the error that this run ended at. "–": not timed; "met": it got there."""
 
 WHAT_DIFFERS = """\
 **What differs, fairly.** POT, OTT-JAX, GeomLoss and plain torch work on points, as run here with a stored n x m matrix;
