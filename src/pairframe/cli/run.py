@@ -91,7 +91,7 @@ def run_run(job: RunJob, *, dry_run: bool = False, quiet: bool = False) -> None:
         raise typer.Exit(1) from error
     if not quiet:
         _tell(job, summary)
-    if summary.failed or summary.uncertified:
+    if summary.failed or summary.uncertified or summary.unreachable:
         raise typer.Exit(1)
 
 
@@ -103,6 +103,10 @@ def _tell(job: RunJob, summary: CohortSummary) -> None:
     typer.echo(f"pairs: {', '.join(words)}")
     if summary.failed:
         typer.echo("failed: the columns error and advice say why; --retry-failed tries unchanged ones again")
+    if summary.unreachable:
+        typer.echo(
+            f"kept: {summary.unreachable} pairs whose masks are missing now or cannot be read keep the results they had"
+        )
     if summary.uncertified:
         typer.echo(
             f"not certified: {summary.uncertified} pairs did not converge; the columns status and advice say more"
@@ -137,7 +141,8 @@ def _tell_estimate(found: Estimate, *, on_cluster: bool) -> None:
         option = ",".join(f"{height}x{width}" for (height, width), _ in found.buckets)
         typer.echo(f"           --crop-policy bucketed --bucket-shapes {option}")
     if found.seconds_per_pair is None or found.seconds is None:
-        typer.echo("estimates  none: no pair was left to solve")
+        why = "of those looked at none could be solved" if found.todo else "no pair was left to solve"
+        typer.echo(f"estimates  none: {why}")
         return
     assert found.memory_bytes is not None and found.disk_bytes is not None  # noqa: PT018 (they come together)
     workers = "worker" if on_cluster else f"{found.jobs} jobs"

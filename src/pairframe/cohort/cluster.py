@@ -69,13 +69,16 @@ def dask_rows(queue: WorkQueue, job: Job, client: AnyClient, is_stopping: Callab
     import distributed
 
     wait: Any = distributed.wait
-    yield from _wait_for_workers(client, job, is_stopping)
+    known: set[str] = set()  # workers that were looked at
+    yield from _wait_for_workers(client, job, known, is_stopping)
     in_flight: dict[AnyFuture, Chunk] = {}
     looked_at, limit = 0.0, 0
     try:
         while True:
             with _lost_is_our_error():
                 if time.monotonic() - looked_at > _LOOK_EVERY_S:
+                    if not is_stopping():
+                        _check_new_workers(client, job, known)
                     looked_at, limit = time.monotonic(), 2 * max(1, n_threads_of(client))
                 while len(in_flight) < limit and not is_stopping() and (chunk := queue.take()):
                     in_flight[client.submit(run_chunk, job, chunk, pure=False, retries=_RETRIES)] = chunk
@@ -86,7 +89,7 @@ def dask_rows(queue: WorkQueue, job: Job, client: AnyClient, is_stopping: Callab
                 finished = [future for future in in_flight if future.status not in ("pending", "lost")]
             for future in finished:
                 with _lost_is_our_error():
-                    rows = _rows_of(future, in_flight[future], queue)
+                    rows = _rows_of(future, in_flight[future], queue, job)
                 if rows is not None:
                     del in_flight[future]
                     yield from rows
@@ -96,7 +99,7 @@ def dask_rows(queue: WorkQueue, job: Job, client: AnyClient, is_stopping: Callab
             client.cancel(list(in_flight))
 
 
-def _rows_of(future: AnyFuture, chunk: Chunk, queue: WorkQueue) -> list[Row] | None:
+def _rows_of(future: AnyFuture, chunk: Chunk, queue: WorkQueue, job: Job) -> list[Row] | None:
     """Rows to keep of a task that ended; None when its result went down with a worker, and is made again."""
     if future.status == "cancelled":
         raise CancelledError
@@ -111,8 +114,9 @@ def _rows_of(future: AnyFuture, chunk: Chunk, queue: WorkQueue) -> list[Row] | N
         rows = future.result(timeout=60)
     except TimeoutError:
         return None
-    settled = (queue.settle(row) for row in rows)
-    return [row for row in settled if row is not None]
+    settled = [kept for row in rows if (kept := queue.settle(row)) is not None]
+    rest = chunk[len(rows) :]
+    return [*settled, *queue.given_back(rest)] if rest and job.is_wanted() else settled
 
 
 @contextmanager
@@ -128,36 +132,45 @@ def _lost_is_our_error() -> Iterator[None]:
 # --- workers ---------------------------------------------------------------------------------
 
 
-def _wait_for_workers(client: AnyClient, job: Job, is_stopping: Callable[[], bool]) -> Iterator[None]:
+def _wait_for_workers(client: AnyClient, job: Job, known: set[str], is_stopping: Callable[[], bool]) -> Iterator[None]:
     """Wait for the first workers, and refuse those that could only fail."""
-    while not is_stopping():
-        with _lost_is_our_error():
-            with suppress(TimeoutError):
-                client.wait_for_workers(1, timeout=_TICK_S)
-            found: dict[str, Any] = (
-                client.run(_look, job.out, job.token, on_error="return") if client.nthreads() else {}
+    with _lost_is_our_error():
+        demand = client.submit(_look, job.out, job.token, pure=False)  # an adaptive cluster starts none without it
+    try:
+        while not (is_stopping() or known):
+            with _lost_is_our_error():
+                with suppress(TimeoutError):
+                    client.wait_for_workers(1, timeout=_TICK_S)
+                _check_new_workers(client, job, known)
+            yield None
+    finally:
+        with suppress(OSError, TimeoutError, RuntimeError):  # the client may be gone
+            client.cancel([demand])
+
+
+def _check_new_workers(client: AnyClient, job: Job, known: set[str]) -> None:
+    """Look at workers that are not `known` yet: the same version, the same folder; those that answer are known then."""
+    new = [address for address in client.nthreads() if address not in known]
+    found: dict[str, Any] = client.run(_look, job.out, job.token, workers=new, on_error="return") if new else {}
+    for address, answer in found.items():
+        if isinstance(answer, OSError):  # it died while it was asked
+            continue
+        if isinstance(answer, Exception):
+            raise ClusterError(
+                "workers with pairframe", f"{address}: {type(answer).__name__}: {answer}", "install it there"
             )
-        for address, answer in found.items():
-            if isinstance(answer, OSError):  # it died while it was asked
-                continue
-            if isinstance(answer, Exception):
-                raise ClusterError(
-                    "workers with pairframe", f"{address}: {type(answer).__name__}: {answer}", "install it there"
-                )
-            version, sees_folder = answer
-            if version != __version__:
-                raise ClusterError(
-                    f"pairframe {__version__} on every worker", f"{version} on {address}", "install the same version"
-                )
-            if not sees_folder:
-                raise ClusterError(
-                    "a folder of results that every worker sees",
-                    f"{str(job.out)!r}, which {address} does not",
-                    "choose a folder on a file system that all machines share",
-                )
-        if found:
-            return
-        yield None
+        version, sees_folder = answer
+        if version != __version__:
+            raise ClusterError(
+                f"pairframe {__version__} on every worker", f"{version} on {address}", "install the same version"
+            )
+        if not sees_folder and job.is_wanted():
+            raise ClusterError(
+                "a folder of results that every worker sees",
+                f"{str(job.out)!r}, which {address} does not",
+                "choose a folder on a file system that all machines share",
+            )
+        known.add(address)
 
 
 def _look(out: Path, token: str) -> tuple[str, bool]:

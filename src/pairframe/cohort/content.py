@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections import OrderedDict
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from pairframe.errors import InputError
 from pairframe.masks import parse_spec
 from pairframe.problem import TransportConfig
 
-MISSING = "missing"
+MISSING, NO_FILE = "missing", "neither a file nor a folder"
 _KEY_VERSION = 2
 _ENTRIES = 65_536
 _BLOCK = 1 << 20
@@ -33,11 +34,14 @@ class Digests:
         self._lock = Lock()
 
     def of(self, path: Path) -> str:
-        """The digest, or ``missing``. What cannot be read raises `OSError`."""
+        """The digest, or ``missing``. What cannot be read raises `OSError`, also where only a part of a folder is missing."""
         try:
-            signature = _signature(path)
+            about = path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return MISSING
+        if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+            return NO_FILE  # reading a pipe would wait for ever
+        signature = _signature(path)
         name = str(path)
         with self._lock:
             known = self._known.get(name)
@@ -67,6 +71,20 @@ def _settings(config: TransportConfig, _in_px: bool) -> dict[str, Any]:
     return {name: value for name, value in json.loads(config.to_json()).items() if name != "debug"}
 
 
+def is_reachable(task: PairTask) -> bool:
+    """Whether the files of both masks are there and the system lets us see them."""
+    for mask in (task.source, task.target):
+        try:
+            about = parse_spec(mask.spec).path.stat()
+        except InputError:  # it never was
+            continue
+        except OSError:
+            return False
+        if about.st_size > 0 and not os.access(parse_spec(mask.spec).path, os.R_OK):
+            return False
+    return True
+
+
 def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | float | None, ...]:
     """Which pixels: the file's content, what is chosen of it, and how large a pixel is; not where the file lies."""
     try:
@@ -81,13 +99,17 @@ def _signature(path: Path) -> _Signature:
         about = path.stat()
         return (("", about.st_size, about.st_mtime_ns, about.st_ino),)
     found = []
-    for folder, folders, files in os.walk(path):
+    for folder, folders, files in os.walk(path, onerror=_raise, followlinks=True):
         folders.sort()
         for name in sorted(files):
             file = Path(folder) / name
             about = file.stat()
             found.append((str(file.relative_to(path)), about.st_size, about.st_mtime_ns, about.st_ino))
     return tuple(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _digest(path: Path, signature: _Signature) -> str:

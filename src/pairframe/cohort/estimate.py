@@ -16,10 +16,10 @@ import numpy as np
 
 from pairframe.cohort.job import read_masks
 from pairframe.cohort.plan import make_plan
+from pairframe.cohort.runner import checked_config, checked_jobs
 from pairframe.cohort.sources import Manifest, read_tasks
 from pairframe.cohort.tasks import PairTask
-from pairframe.engines.registry import check_engine
-from pairframe.engines.threads import at_most, n_cores
+from pairframe.engines.threads import at_most
 from pairframe.errors import PairframeError
 from pairframe.frame import GridTransform, propose_bucket_shapes
 from pairframe.frame.bucket import ShapeHW, pick_bucket
@@ -83,15 +83,13 @@ def estimate(
     retry_failed: bool = False,
 ) -> Estimate:
     """Look at up to 200 pairs, solve up to four of them; arguments as for `run_cohort`."""
-    config = TransportConfig() if config is None else config
-    check_engine(config.backend)
+    config, n_jobs = checked_config(config), checked_jobs(jobs)
     tasks = read_tasks(manifest, pairing)
     plan = make_plan(tasks, ResultStore(out), config, retry_failed=retry_failed)
     sample = _spread(plan.todo, MAX_LOOKED_AT)
     seen = [(task, shape) for task in sample if (shape := _work_shape(task, config)) is not None]
     areas = [height * width for _, (height, width) in seen]
     measured = _calibrate([task for task, _ in sorted(seen, key=lambda item: math.prod(item[1]))], config)
-    jobs = n_cores() if jobs is None else jobs
     per_pair = disk = None
     if measured:
         per_pair = mean(_seconds_at(areas, measured))
@@ -104,10 +102,10 @@ def estimate(
         buckets=_buckets([shape for _, shape in seen]),
         calibrated=len(measured),
         seconds_per_pair=per_pair,
-        seconds=None if per_pair is None else per_pair * len(plan.todo) / min(jobs, max(1, len(plan.todo))),
+        seconds=None if per_pair is None else per_pair * len(plan.todo) / min(n_jobs, max(1, len(plan.todo))),
         memory_bytes=_peak_memory_bytes() if measured else None,
         disk_bytes=disk,
-        jobs=jobs,
+        jobs=n_jobs,
     )
 
 

@@ -20,7 +20,7 @@ from pairframe.errors import BrokenEngineError, InputError, MissingExtraError, S
 from pairframe.masks import Mask, read_mask
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
-from pairframe.results import ResultStore, TransportResult, failed_row
+from pairframe.results import ResultStore, TransportResult, disk, failed_row
 from pairframe.results.schema import Row
 
 # These find as good a start by themselves, on coarser grids: measured, a previous result saves them nothing.
@@ -46,6 +46,10 @@ class Job:
     out: Path
     token: str
 
+    def is_wanted(self) -> bool:
+        """Whether the run goes on, as far as one can see from here."""
+        return is_going_on(self.out, self.token)
+
     def rows(self, chunk: Chunk) -> Iterator[Row]:
         """Do the pairs one after the other; ends early when the run does. A pair that cannot be done is a failed row.
 
@@ -56,7 +60,7 @@ class Job:
         with ThreadPoolExecutor(1, thread_name_prefix="pairframe-write") as writer:
             written: Future[Row] | None = None
             for task in chunk:
-                if not is_going_on(self.out, self.token):
+                if not self.is_wanted():
                     break
                 start = None if previous is None or not task.shares_mask_with(previous[0]) else previous[1]
                 previous = None  # memory: never more than the result that is written and the one that is made
@@ -148,8 +152,14 @@ def _mask_key(mask: MaskRef, is_density: bool) -> Hashable:
 
 
 def run_chunk(job: Job, chunk: Chunk) -> list[Row]:
-    """All rows of a portion at once, for those who cannot hear them one by one."""
-    return list(job.rows(chunk))
+    """All rows of a portion at once, for those who cannot hear them one by one; its maps are on the disk then.
+
+    Whoever commits the rows may be on another machine, and cannot flush what this one has in memory.
+    """
+    rows = list(job.rows(chunk))
+    maps = ResultStore(job.out).maps_path
+    disk.flush_folders([maps / row["maps_group"] for row in rows if row["maps_group"] is not None])
+    return rows
 
 
 def _compare(source: Mask, target: Mask, config: TransportConfig, start: TransportResult | None) -> TransportResult:

@@ -59,6 +59,9 @@ def local_rows(queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], 
                 kept = None if row is None else queue.settle(row)
                 if kept is not None:
                     yield kept
+                if worker.is_idle and worker.left and job.is_wanted():
+                    rest, worker.left = worker.left, ()
+                    yield from queue.given_back(rest)
             yield None
     finally:
         for worker in crew:
@@ -83,8 +86,11 @@ def _bury(worker: _Worker, queue: WorkQueue, stillborn: int) -> Row | None:
         return None
     if not worker.left:
         return None
+    if len(worker.left) > 1:  # one pair is solved while the one before it is written: either may have ended it
+        queue.try_alone(worker.left[:2])
+        queue.put_back(worker.left[2:])
+        return None
     how = f"it was killed by signal {-code}" if code is not None and code < 0 else f"it ended with exit code {code}"
-    queue.put_back(worker.left[1:])
     return queue.lost(worker.left[0], f"the worker process ended during this pair: {how}")
 
 

@@ -53,6 +53,7 @@ class RunMark:
     def _write(self, text: str) -> None:
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, text.encode(), 0)
+        os.fsync(self._handle)  # or other machines see it when the network file system pleases
 
     def stop(self) -> None:
         """Workers finish the pair they are at."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from pairframe.cohort.content import Digests, work_key
+from pairframe.cohort.content import Digests, is_reachable, work_key
 from pairframe.cohort.tasks import PairTask
 from pairframe.errors import InputError
 from pairframe.masks import parse_spec
@@ -35,12 +35,15 @@ class Plan:
         Missing, changed, or failed for a reason that may be gone.
     kept : dict of pair_id to status
         Done before from the same content.
+    unreachable : tasks
+        Of those that are kept: done before, but a mask is missing now or cannot be read, so nobody knows whether it changed.
     relabelled : rows
         Those of them whose labels changed: nothing is solved again.
     """
 
     todo: tuple[PairTask, ...]
     kept: dict[str, str]
+    unreachable: tuple[PairTask, ...] = ()
     relabelled: tuple[Row, ...] = ()
 
 
@@ -69,7 +72,10 @@ def make_plan(
             return False
         if row["status"] != FAILED and row["maps_group"] not in groups:
             return False
-        return bool(row["work_key"] == work_key(task, config, digests))
+        if row["work_key"] == work_key(task, config, digests):
+            return True
+        # A disk that is not there today is no reason to throw away what was computed from it.
+        return row["status"] != FAILED and not is_reachable(task)
 
     with ThreadPoolExecutor(_HASHING_THREADS, thread_name_prefix="pairframe-hash") as threads:
         done = list(threads.map(is_done, tasks))
@@ -78,6 +84,7 @@ def make_plan(
     old = table.take([places[task.pair_id] for task in moved]).to_pylist() if moved else []
     return Plan(
         todo=tuple(task for task, is_kept in zip(tasks, done, strict=True) if not is_kept),
+        unreachable=tuple(task for task in kept if rows[task.pair_id]["status"] != FAILED and not is_reachable(task)),
         kept={task.pair_id: str(rows[task.pair_id]["status"]) for task in kept},
         relabelled=tuple(
             {name: row[name] for name in BY_NAME} | dict(task.carried) for row, task in zip(old, moved, strict=True)

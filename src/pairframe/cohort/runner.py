@@ -25,7 +25,7 @@ from pairframe.cohort.work_queue import WorkQueue
 from pairframe.engines import Status
 from pairframe.engines.registry import check_engine
 from pairframe.engines.threads import n_cores
-from pairframe.errors import CohortError, StoreError
+from pairframe.errors import CohortError, StoreError, StoreLockedError, StoreWriteError
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore
 from pairframe.results.schema import FAILED, Row
@@ -48,6 +48,8 @@ class CohortSummary:
         Pairs of the manifest without a result, whether they failed now or before.
     skipped : int
         Pairs with a result from the same content, which was kept.
+    unreachable : int
+        Those of them whose masks are missing now or cannot be read.
     uncertified : int
         Pairs with a result that did not converge, now or before; counted in `done` or `skipped` too.
     seconds : float
@@ -62,6 +64,7 @@ class CohortSummary:
     uncertified: int
     seconds: float
     report: Path | None = None
+    unreachable: int = 0
 
 
 def run_cohort(
@@ -108,8 +111,8 @@ def run_cohort(
     A pair that cannot be compared is a row with ``status="failed"``. Ctrl-C finishes the running pairs, writes down what
     was done and raises `KeyboardInterrupt`; a second one ends at once.
     """
-    config = _checked_config(config)
-    n_jobs = _checked_jobs(jobs)
+    config = checked_config(config)
+    n_jobs = checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
     tasks = with_frame_interval(read_tasks(manifest, pairing), frame_interval_min)
@@ -137,7 +140,9 @@ def run_cohort(
         tally.check_all_there()
     seconds = time.monotonic() - began
     page = _report(store, progress) if report else None
-    return CohortSummary(tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, page)
+    return CohortSummary(
+        tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, page, len(plan.unreachable)
+    )
 
 
 def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_stopping: Callable[[], bool]) -> Rows:
@@ -167,7 +172,10 @@ class _Writer:
 
     def flush_when_due(self) -> None:
         if self._rows and time.monotonic() >= self._next_at:
-            self.flush()
+            try:
+                self.flush()
+            except (StoreWriteError, StoreLockedError):  # rows are still here: the last flush will tell, if it must
+                self._next_at = time.monotonic() + _COMMIT_AT_LAST_S
 
     def flush(self) -> None:
         began = time.monotonic()
@@ -253,7 +261,7 @@ def _report(store: ResultStore, progress: ProgressCallback | None) -> Path | Non
     return write_report(store.out, progress=tell) if store.exists() else None
 
 
-def _checked_config(config: TransportConfig | None) -> TransportConfig:
+def checked_config(config: TransportConfig | None) -> TransportConfig:
     if config is None:
         config = TransportConfig()
     if not isinstance(config, TransportConfig):
@@ -262,7 +270,7 @@ def _checked_config(config: TransportConfig | None) -> TransportConfig:
     return config
 
 
-def _checked_jobs(jobs: int | None) -> int:
+def checked_jobs(jobs: int | None) -> int:
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
         raise CohortError("jobs to be an integer >= 1, or None for all cores", repr(jobs), "e.g. jobs=2")
     return n_cores() if jobs is None else jobs

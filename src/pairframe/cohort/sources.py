@@ -15,6 +15,8 @@ from pairframe.cohort.tasks import MaskRef, PairTask, check_tasks
 from pairframe.errors import ManifestError
 from pairframe.masks import count_pages, list_labels
 from pairframe.masks.readers import FORMATS
+from pairframe.results import ResultStore
+from pairframe.results.store import OUR_NAMES
 
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
@@ -47,7 +49,8 @@ def _read(text: str, pairing: str) -> list[PairTask]:
         return pair_frames(_folder(path), pairing)
     if glob.has_magic(text):
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
-        return pair_frames(_files(path for path in found if path.suffix.lower() in FORMATS), pairing)
+        masks = [path for path in found if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+        return pair_frames(_files(masks), pairing)
     raise ManifestError(
         f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
         f"{text!r}, " + ("which is none of these" if path.exists() else "which does not exist"),
@@ -56,11 +59,23 @@ def _read(text: str, pairing: str) -> list[PairTask]:
 
 
 def _folder(folder: Path) -> list[Frame]:
-    files = [path for path in folder.iterdir() if path.suffix.lower() in FORMATS]
+    files = _masks_in(folder)
     if not files:
         inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-        files = [file for path in inner for file in path.iterdir() if file.suffix.lower() in FORMATS]
+        files = [file for path in inner for file in _masks_in(path)]
     return _files(files)
+
+
+def _masks_in(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+
+
+def _is_a_result(path: Path) -> bool:
+    """Whether a run wrote it: the folder of results may lie among the masks."""
+    path = path.absolute()
+    return any(
+        path.relative_to(folder).parts[0] in OUR_NAMES and ResultStore(folder).exists() for folder in path.parents
+    )
 
 
 def _files(paths: Iterable[Path]) -> list[Frame]:

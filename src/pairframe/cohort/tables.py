@@ -17,6 +17,7 @@ from pairframe.errors import ManifestError
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_MORE_DIGITS_THAN_NUMBERS_HAVE = re.compile(r"[+-]?[0-9]{19,}")
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf|-inf")
 
 
@@ -97,7 +98,7 @@ def _typed(name: str, cells: Sequence[str]) -> list[Scalar]:
     """A column as whole numbers, numbers or truth values when all of it is; ``007`` is a name, not a number."""
     filled = [cell for cell in cells if cell != ""]
     convert: Any = str
-    if name in _STAYS_TEXT or not filled:
+    if name in _STAYS_TEXT or any(map(_MORE_DIGITS_THAN_NUMBERS_HAVE.fullmatch, filled)) or not filled:
         pass
     elif all(_WHOLE.fullmatch(cell) for cell in filled):
         convert = int

@@ -47,7 +47,7 @@ class WorkQueue:
             self._waiting.appendleft(tuple(tasks))
 
     def try_alone(self, tasks: Sequence[PairTask]) -> None:
-        """One of these ended its worker, and nobody knows which."""
+        """One of these ended its worker, and nobody knows which: none of them is charged with it."""
         self._waiting.extend((task,) for task in tasks)
 
     def lost(self, task: PairTask, reason: str, *, for_good: bool = False) -> Row | None:
@@ -63,6 +63,11 @@ class WorkQueue:
             target=task.target.named,
             extra=task.carried,
         )
+
+    def given_back(self, tasks: Sequence[PairTask]) -> list[Row]:
+        """Tasks that a worker left undone though the run goes on: it no longer saw the folder of results."""
+        rows = [self.lost(task, "its worker did not see the folder of results") for task in tasks]
+        return [row for row in rows if row is not None]
 
     def _is_last(self, pair_id: str) -> bool:
         self._attempts[pair_id] += 1

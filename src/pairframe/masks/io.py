@@ -98,6 +98,8 @@ def _open(spec: MaskSpec) -> Iterator[ImageSource]:
             f"{str(spec.path)!r}",
             "check the path; a page (a number) and a label (a number or all) follow it as PATH@PAGE:LABEL",
         )
+    if not (spec.path.is_file() or spec.path.is_dir()):  # reading a pipe would wait for ever
+        raise UnreadableFileError("a file or a folder", f"{str(spec.path)!r}, which is neither", "write it to a file")
     form = FORMATS.get(spec.path.suffix.lower())
     if form is None:
         raise UnknownFormatError(

@@ -1,0 +1,174 @@
+"""Disks that are not there today, workers that look away, locks that others hold: what was computed stays, and the rest is done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.cohort_cases import CONFIG, DeadlyJob, ForgetfulJob, rows_here, write_frame, write_pairs, write_series
+from typer.testing import CliRunner
+
+import pairframe as pf
+from pairframe.cli.app import app
+from pairframe.cohort import read_tasks, run_cohort
+from pairframe.cohort.content import MISSING, NO_FILE, Digests
+from pairframe.cohort.estimate import estimate
+from pairframe.cohort.job import Job, run_chunk
+from pairframe.cohort.local import local_rows
+from pairframe.cohort.mark import RunMark
+from pairframe.cohort.tables import _typed
+from pairframe.cohort.work_queue import WorkQueue
+from pairframe.errors import CohortError, StoreLockedError, UnreadableFileError
+from pairframe.results import ResultStore, disk
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pairframe.cohort.runner.local_rows", rows_here)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_masks_that_are_out_of_sight_take_no_result_with_them(tmp_path: Path) -> None:
+    masks, out = tmp_path / "disk", tmp_path / "out"
+    manifest = write_pairs(masks, 3).rename(tmp_path / "pairs.csv")
+    manifest.write_text(manifest.read_text().replace(",a", f",{masks}/a").replace(",b0", f",{masks}/b0"))
+    assert run_cohort(manifest, out, CONFIG, report=False).done == 3
+    before = ResultStore(out).load("p0001")
+
+    away = masks.rename(tmp_path / "not mounted")
+    summary = run_cohort(manifest, out, CONFIG, report=False)
+    assert (summary.done, summary.failed, summary.skipped, summary.unreachable) == (0, 0, 3, 3)
+    assert (ResultStore(out).load("p0001").mass_created == before.mass_created).all()
+    told = CliRunner().invoke(app, ["run", str(manifest), "--out", str(out), "--pad", "2", "--reach-um", "20"])
+    assert told.exit_code == 1
+    assert "kept: 3 pairs whose masks are missing now or cannot be read keep the results they had" in told.stdout
+
+    away.rename(masks)
+    write_frame(masks / "a0001.png", 8)
+    summary = run_cohort(manifest, out, CONFIG, report=False)
+    assert (summary.done, summary.skipped, summary.unreachable) == (1, 2, 0)
+
+
+def rows_of(job: Job, tmp_path: Path, n_pairs: int) -> dict[str, Any]:
+    """One worker process, one portion."""
+    tasks = read_tasks(write_pairs(tmp_path / "masks", n_pairs))
+    found = [row for row in local_rows(WorkQueue([tuple(tasks)]), job, 1, lambda: False) if row is not None]
+    assert len({row["pair_id"] for row in found}) == len(found)
+    return {row["pair_id"]: row for row in found}
+
+
+def test_what_a_worker_left_undone_is_done_by_another(tmp_path: Path) -> None:
+    with RunMark(tmp_path) as mark:
+        found = rows_of(ForgetfulJob(CONFIG, tmp_path, mark.token), tmp_path, 3)
+    assert {name: row["status"] for name, row in found.items()} == dict.fromkeys(
+        ("p0000", "p0001", "p0002"), "converged"
+    )
+
+
+def test_a_pair_is_not_blamed_for_the_death_of_its_neighbour(tmp_path: Path) -> None:
+    tasks = read_tasks(write_pairs(tmp_path / "masks", 3))
+    deadly = [*tasks[:1], *(pf.cohort.PairTask("deadly", task.source, task.target) for task in tasks[1:2]), tasks[2]]
+    queue = WorkQueue([tuple(deadly)])
+    with RunMark(tmp_path) as mark:
+        job = DeadlyJob(CONFIG, tmp_path, mark.token)
+        found = {row["pair_id"]: row for row in local_rows(queue, job, 1, lambda: False) if row is not None}
+    assert {name: row["status"] for name, row in found.items()} == {
+        "p0000": "converged",
+        "deadly": "failed",
+        "p0002": "converged",
+    }
+    assert queue._attempts["p0000"] == queue._attempts["p0002"] == 0
+    assert queue._attempts["deadly"] == 2
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_table_that_cannot_be_written_now_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pairframe.cohort.runner._COMMIT_EVERY_S", 0.0)
+    commit, failures = ResultStore.commit, []
+
+    def fail_once(self: ResultStore, *args: Any, **options: Any) -> None:
+        if not failures:
+            failures.append(1)
+            raise StoreLockedError("nobody else writing", "somebody", "wait")
+        commit(self, *args, **options)
+
+    monkeypatch.setattr(ResultStore, "commit", fail_once)
+    summary = run_cohort(write_pairs(tmp_path / "masks", 3), tmp_path / "out", CONFIG, report=False)
+    assert failures == [1]
+    assert summary.done == 3
+    assert len(ResultStore(tmp_path / "out").table()) == 3
+
+
+def test_a_portion_of_a_cluster_is_on_the_disk_before_its_rows_travel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(disk, "flush_folders", flushed.extend)
+    tasks = read_tasks(write_pairs(tmp_path / "masks", 2, bad=[1]))
+    with RunMark(tmp_path) as mark:
+        rows = run_chunk(Job(CONFIG, tmp_path, mark.token), tuple(tasks))
+    assert [row["status"] for row in rows] == ["converged", "failed"]
+    assert flushed == [tmp_path / "maps.zarr" / rows[0]["maps_group"]]
+
+
+def test_an_adaptive_cluster_starts_its_workers_for_a_run(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
+    with (
+        distributed.LocalCluster(
+            n_workers=0, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        cluster.adapt(minimum=0, maximum=1, interval="200ms")
+        summary = run_cohort(manifest, out, CONFIG, client=client, report=False)
+    assert (summary.done, summary.failed) == (2, 0)
+
+
+# --- keys, names, labels ---------------------------------------------------------------------
+
+
+def test_a_folder_with_a_hole_is_not_the_same_as_no_folder(tmp_path: Path) -> None:
+    folder, digests = tmp_path / "x.zarr", Digests()
+    assert digests.of(folder) == MISSING
+    folder.mkdir()
+    (folder / "chunk").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match=r"nowhere|chunk"):
+        digests.of(folder)
+    (folder / "chunk").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "c").write_bytes(b"1")
+    (folder / "linked").symlink_to(elsewhere)
+    before = digests.of(folder)
+    (elsewhere / "c").write_bytes(b"22")
+    assert digests.of(folder) != before
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "mask.png"
+    os.mkfifo(pipe)
+    assert Digests().of(pipe) == NO_FILE
+    with pytest.raises(UnreadableFileError, match="which is neither"):
+        pf.read_mask(pipe)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_results_among_the_masks_are_no_masks(tmp_path: Path) -> None:
+    masks = write_series(tmp_path / "masks")
+    before = [task.pair_id for task in read_tasks(masks)]
+    out = masks / "results"
+    assert run_cohort(masks, out, CONFIG).failed == 0  # with a report, which has pictures
+    (out / "analysis.zarr").mkdir()
+    assert [task.pair_id for task in read_tasks(masks)] == before
+    assert [task.pair_id for task in read_tasks(str(masks / "**" / "*.png"))] == before
+
+
+def test_jobs_of_a_dry_run_are_checked_and_long_ids_keep_their_digits(tmp_path: Path) -> None:
+    manifest = write_pairs(tmp_path / "masks", 1)
+    with pytest.raises(CohortError, match="jobs to be an integer >= 1"):
+        estimate(manifest, tmp_path / "out", CONFIG, jobs=0)
+    assert _typed("cell", ["8912345678901234561", "12"]) == ["8912345678901234561", "12"]
+    assert _typed("cell", ["891234567890123456", "12"]) == [891234567890123456, 12]
