@@ -49,9 +49,10 @@ assert (f[:, None] + g <= cost).all()
 
 figure = new_figure(11.0, 3.2)
 images = (still.astype(float) + 2.0 * bar, bounds.potential_a, bounds.potential_b)
-titles = ("a disc (1) and a bar (2)", "potential on the disc, px²", "potential on the bar, px²")
+titles = ("a disc becomes a bar", "potential on the disc, px²", "potential on the bar, px²")
 for ax, image, title in zip(figure.subplots(1, 3), images, titles, strict=True):
     shown = ax.imshow(image, cmap="viridis")
-    figure.colorbar(shown, ax=ax, shrink=0.7)
+    if "potential" in title:
+        figure.colorbar(shown, ax=ax, shrink=0.7)
     ax.set_title(title)
 figure.savefig("exact_distance.png", dpi=90)
