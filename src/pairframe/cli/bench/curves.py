@@ -52,7 +52,8 @@ def _curve(contestants: Stable, specs: Sequence[PairSpec], limit_s: float, deadl
         rows = race(active, spec, (TOL,), limit_s=limit_s, repeats=3, deadline=deadline)
         for name, row in rows.items():
             row.pop("trace", None)
-            if not row.get("times"):
+            # Who is too slow stays so; numbers that break down at one value may hold at the next.
+            if not row.get("times") and row.get("ended") != "stuck":
                 active.pop(name)
         points.append({"spec": asdict(spec), "rows": rows})
     return points
