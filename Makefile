@@ -24,7 +24,7 @@ lint: setup-all
 docs: setup-all             ## the site, into docs/_build; warnings are errors, nothing is fetched
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build
 
-bench: setup-bench          ## against the peers, 40 minutes: docs/benchmarks.md, docs/scaling.md and figures; then DOTmark where its data are
+bench: setup-bench          ## against the peers, 35 minutes: docs/benchmarks.md, docs/scaling.md and figures; then DOTmark where its data are
 	$(BIN)/pairframe bench --out docs --scripts benchmarks
 	$(BIN)/python benchmarks/dotmark.py
 

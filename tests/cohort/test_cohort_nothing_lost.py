@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ from pairframe.cohort.tables import _typed
 from pairframe.cohort.work_queue import WorkQueue
 from pairframe.errors import CohortError, StoreLockedError, UnreadableFileError
 from pairframe.results import ResultStore, disk
+
+
+@pytest.fixture
+def same_environment() -> Iterator[None]:
+    """Dask's nannies leave their settings in the environment of whoever starts them."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture
@@ -113,6 +123,7 @@ def test_a_portion_of_a_cluster_is_on_the_disk_before_its_rows_travel(
     assert flushed == [tmp_path / "maps.zarr" / rows[0]["maps_group"]]
 
 
+@pytest.mark.usefixtures("same_environment")
 def test_an_adaptive_cluster_starts_its_workers_for_a_run(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
     manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"

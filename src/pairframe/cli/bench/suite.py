@@ -71,8 +71,8 @@ QUICK = Plan(
     scripts_s=40.0,
 )
 WHOLE = Plan(
-    total_s=40 * 60.0,
-    races_s=16 * 60.0,
+    total_s=35 * 60.0,
+    races_s=12 * 60.0,
     races=((1 / 4, 3, 8.0), (1 / 2, 2, 10.0), (1.0, 2, 12.0)),
     repeats=5,
     compare_scales=(1 / 4, 1 / 2, 1.0, 2.0, 4.0),
