@@ -153,10 +153,11 @@ def _provenance(report: dict[str, Any]) -> str:
         for part, about in report.get("parts", {}).items()
         if about["date"] != report["date"]
     )
+    remark = f" {report['remark']}" if "remark" in report else ""  # what only the person knows who ran it
     kind = "`pairframe bench --quick`" if report["quick"] else "`pairframe bench`"
     return (
         f"Written by {kind} in {report['seconds'] / 60:.0f} minutes on {report['date']}, commit `{report['commit']}`. "
-        f"Machine: {report['machine']}, load {report['load_before']:g} when it began. {_threads(report)} Python {report['python']}, {versions}.{missing}{busy}{later} "
+        f"Machine: {report['machine']}, load {report['load_before']:g} when it began. {_threads(report)} Python {report['python']}, {versions}.{missing}{busy}{later}{remark} "
         "All figures, with every error, are in [benchmarks.json](benchmarks.json)."
     )
 
