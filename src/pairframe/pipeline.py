@@ -79,7 +79,9 @@ def compare(
     if transform is not None and not isinstance(transform, GridTransform):
         raise TransformError("a GridTransform", type(transform).__name__, "make one with GridTransform.from_pair")
     context = _frame(_read(mask_a, mask_b, config, transform), transform)
-    start = None if init is None else carried_potentials(init, context.transform, config.metric)
+    start = None
+    if init is not None:
+        start = carried_potentials(init, context.transform, config.metric, context.mass_work_a)
     if context.is_empty:
         result = build_empty_result(context)
     else:

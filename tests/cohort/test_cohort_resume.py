@@ -33,6 +33,7 @@ from pairframe.errors import (
     UnknownEngineError,
 )
 from pairframe.results import ResultStore
+from pairframe.results.store import PackedMaps
 
 Run = Callable[..., CohortSummary]
 
@@ -205,15 +206,15 @@ def test_a_failure_that_is_not_the_pairs_fault_is_tried_twice_and_again_next_tim
 ) -> None:
     manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
     tried = []
-    write = ResultStore.write_maps
+    write = ResultStore.write_packed
 
-    def full_disk(self: ResultStore, result: Any, pair_id: str, **about: Any) -> Any:
-        tried.append(pair_id)
-        if pair_id == "p0000" and len(tried) < 5:
+    def full_disk(self: ResultStore, packed: PackedMaps) -> Any:
+        tried.append(packed.row["pair_id"])
+        if tried[-1] == "p0000" and len(tried) < 5:
             raise OSError(28, "No space left on device")
-        return write(self, result, pair_id, **about)
+        return write(self, packed)
 
-    monkeypatch.setattr(ResultStore, "write_maps", full_disk)
+    monkeypatch.setattr(ResultStore, "write_packed", full_disk)
     assert counts(run(manifest, out)) == (1, 1, 0)
     assert tried == ["p0000", "p0001", "p0000"]
     row = ResultStore(out).table().set_index("pair_id").loc["p0000"]

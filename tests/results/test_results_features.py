@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import pairframe as pf
-from pairframe.results.features import band_energies, features_of, known_difference, weighted_quantile
+from pairframe.results.features import band_energies, features_of, known_difference, weighted_quantiles
 from pairframe.results.rows import result_row
 from pairframe.results.schema import BAND_NAMES, FEATURES
 from pairframe.testing import disc
@@ -146,7 +146,7 @@ def test_a_pixel_without_known_neighbours_has_no_derivative() -> None:
 def test_weights_count_like_repetitions(values: Float, counts: list[int], share: float) -> None:
     weights = np.array(counts[: values.size], float)
     repeated = np.repeat(values, counts[: values.size])
-    assert weighted_quantile(values, weights, share) == np.quantile(repeated, share, method="inverted_cdf")
+    assert weighted_quantiles(values, weights, [share])[0] == np.quantile(repeated, share, method="inverted_cdf")
 
 
 def test_quantiles_weigh_by_mass_not_by_pixels() -> None:

@@ -22,9 +22,10 @@ from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore, TransportResult, disk, failed_row
 from pairframe.results.schema import Row
+from pairframe.results.store import PackedMaps, pack_maps
 
-# These find as good a start by themselves, on coarser grids: measured, a previous result saves them nothing.
-_NEED_NO_START = ("grid",)
+# Measured: its own start, from coarser grids, is better than that of a pair with the same source and another target.
+_STARTS_FROM_COARSER_GRIDS = ("grid",)
 _NOT_THE_PAIRS_OWN = (StoreError, BrokenEngineError, MissingExtraError)  # the same pair may do next time
 _digests = Digests()  # one per process: a mask is in several pairs, a stack in many
 _masks_read: dict[Hashable, Mask] = {}  # of the pair before
@@ -53,7 +54,7 @@ class Job:
     def rows(self, chunk: Chunk) -> Iterator[Row]:
         """Do the pairs one after the other; ends early when the run does. A pair that cannot be done is a failed row.
 
-        Rows come in the order of the chunk, one pair late: while a pair is solved, the one before it is written.
+        Rows come in the order of the chunk, one pair late: while a pair is solved, the files of the one before it are written.
         """
         store = ResultStore(self.out)
         previous: tuple[PairTask, TransportResult] | None = None
@@ -62,21 +63,22 @@ class Job:
             for task in chunk:
                 if not self.is_wanted():
                     break
-                start = None if previous is None or not task.shares_mask_with(previous[0]) else previous[1]
-                previous = None  # memory: never more than the result that is written and the one that is made
-                solved = self._solve(task, start)
+                solved = self._solve(task, None if previous is None else self._start(task, *previous))
+                # Packed here, where it is made: two threads that compute would only take turns.
+                packed = self._packed(solved)
                 if written is not None:
                     yield written.result()
-                written = writer.submit(self._written, solved, store)
-                result = solved.result
-                if (
-                    result is not None
-                    and result.status == Status.converged
-                    and self.config.backend not in _NEED_NO_START
-                ):
-                    previous = (task, result)
+                written = writer.submit(self._written, solved, packed, store)
+                done = solved.result
+                previous = (task, done) if done is not None and done.status == Status.converged else None
             if written is not None:
                 yield written.result()
+
+    def _start(self, task: PairTask, before: PairTask, result: TransportResult) -> TransportResult | None:
+        """The result to start from, if it is any good for this task."""
+        if self.config.backend in _STARTS_FROM_COARSER_GRIDS:
+            return result if task.follows(before) else None
+        return result if task.shares_mask_with(before) else None
 
     def _solve(self, task: PairTask, start: TransportResult | None) -> _Solved:
         try:
@@ -92,24 +94,27 @@ class Job:
             return _Solved(task, key, time.perf_counter() - began, None, error)
         return _Solved(task, key, time.perf_counter() - began, result, None)
 
-    def _written(self, solved: _Solved, store: ResultStore) -> Row:
-        task, error = solved.task, solved.error
-        about: dict[str, Any] = {
-            "source": task.source.named,
-            "target": task.target.named,
-            "seconds": solved.seconds,
-            "extra": task.carried,
-        }
-        if solved.result is not None:
+    def _packed(self, solved: _Solved) -> PackedMaps | Exception:
+        if solved.result is None:
+            assert solved.error is not None
+            return solved.error
+        try:
+            return pack_maps(solved.result, solved.task.pair_id, **solved.about)
+        except Exception as error:  # as in `_solve`
+            return error
+
+    def _written(self, solved: _Solved, packed: PackedMaps | Exception, store: ResultStore) -> Row:
+        error = packed
+        if isinstance(packed, PackedMaps):
             try:
-                return store.write_maps(solved.result, task.pair_id, **about) | {"work_key": solved.key}
+                return store.write_packed(packed) | {"work_key": solved.key}
             except Exception as trouble:  # a full disk is no reason to lose the others
                 error = trouble
-        assert error is not None
+        assert isinstance(error, Exception)
         is_the_pairs_own = isinstance(error, InputError) and not isinstance(error, _NOT_THE_PAIRS_OWN)
         # Without a key it is tried again.
         key = solved.key if is_the_pairs_own else None
-        return failed_row(task.pair_id, error, _advice(error), work_key=key, **about)
+        return failed_row(solved.task.pair_id, error, _advice(error), work_key=key, **solved.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +126,13 @@ class _Solved:
     seconds: float
     result: TransportResult | None
     error: Exception | None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the row of a result and that of a failure both tell."""
+        task = self.task
+        named = {"source": task.source.named, "target": task.target.named}
+        return {**named, "seconds": self.seconds, "extra": task.carried}
 
 
 def read_masks(task: PairTask, config: TransportConfig) -> tuple[Mask, Mask]:

@@ -53,8 +53,12 @@ class PairTask:
     carried: Mapping[str, Scalar] = field(default_factory=dict)
     frames_apart: float | None = 1.0
 
+    def follows(self, other: PairTask) -> bool:
+        """Whether `other` ends where this pair begins, as in a series: its solution is the best start."""
+        return self.source.spec == other.target.spec
+
     def shares_mask_with(self, other: PairTask) -> bool:
-        """Whether a solved `other` is a good start, and has solved a self-problem of this pair."""
+        """Whether a solved `other` has solved a self-problem of this pair, and may be a start."""
         return self.source.spec in (other.source.spec, other.target.spec) or self.target.spec == other.target.spec
 
 

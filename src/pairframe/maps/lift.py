@@ -82,11 +82,14 @@ def carry_to_grid(values_work: Float, old: GridTransform, new: GridTransform) ->
     (H', W') on `new`'s work grid: the value of the old work pixel that holds the new one's centre; NaN where there
     is none.
     """
-    indices = np.moveaxis(np.indices(new.work_shape_hw), 0, -1)
-    centres = new.work_to_canon_yx(indices + 0.5)  # exact points, not pixel indices
-    y, x = np.moveaxis(np.floor(old.canon_to_work_yx(centres)).astype(np.int64), -1, 0)
-    h, w = old.work_shape_hw
-    inside = (y >= 0) & (y < h) & (x >= 0) & (x < w)
+    axes = []
+    for axis in (0, 1):  # frames are not turned: a row goes to a row, a column to a column
+        points = np.zeros((new.work_shape_hw[axis], 2))
+        points[:, axis] = np.arange(len(points)) + 0.5  # exact centres, not pixel indices
+        index = np.floor(old.canon_to_work_yx(new.work_to_canon_yx(points))[:, axis]).astype(np.int64)
+        inside = (index >= 0) & (index < old.work_shape_hw[axis])
+        axes.append((index[inside], np.flatnonzero(inside)))
+    (old_y, new_y), (old_x, new_x) = axes
     carried = np.full(new.work_shape_hw, np.nan)
-    carried[inside] = values_work[y[inside], x[inside]]
+    carried[np.ix_(new_y, new_x)] = values_work[np.ix_(old_y, old_x)]
     return carried

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairframe.engines import Start
 from pairframe.errors import WarmStartError
@@ -10,9 +11,16 @@ from pairframe.frame import GridTransform
 from pairframe.maps import carry_to_grid
 from pairframe.results.result import TransportResult
 
+Float = NDArray[np.float64]
 
-def carried_potentials(result: TransportResult, transform: GridTransform, metric: str) -> Start | None:
-    """The potentials of `result` on the work grid of `transform`.
+
+def carried_potentials(
+    result: TransportResult, transform: GridTransform, metric: str, mass_source: Float
+) -> Start | None:
+    """The potentials of `result` on the work grid of `transform`, for a source of this mass (H, W).
+
+    Where the source is rather what `result` had for its target, as in a series, its potential starts from the negative of that
+    target's: the two potentials of a plan sum to the cost of what moves, which is small beside either.
 
     Returns
     -------
@@ -28,7 +36,16 @@ def carried_potentials(result: TransportResult, transform: GridTransform, metric
             "start from a result of the same series, or leave init out",
         )
     # A potential is a cost: a length in pixels to some power, and work pixels may have another size now.
-    ratio = (old.downsample_factor / transform.downsample_factor) ** result.scales.power
-    potentials = (result.work.potential_source, result.work.potential_target)
-    source, target = (carry_to_grid(potential, old, transform) * ratio for potential in potentials)
+    coarser = old.downsample_factor / transform.downsample_factor
+    ratio = coarser**result.scales.power
+    work = result.work
+    source, target = (
+        carry_to_grid(potential, old, transform) * ratio for potential in (work.potential_source, work.potential_target)
+    )
+    before, after = (
+        float(np.abs(np.nan_to_num(carry_to_grid(mass, old, transform)) / coarser**2 - mass_source).sum())
+        for mass in (work.mass_source, work.mass_target)
+    )
+    if after < before:
+        source = -target
     return (source, target) if np.isfinite(source).any() and np.isfinite(target).any() else None

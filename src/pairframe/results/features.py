@@ -6,6 +6,7 @@ None of them depends on the canvas, on padding or on where the pair lies on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +83,10 @@ def _displacements(velocity_um: Float, weight: Float) -> dict[str, float]:
     else:
         share = weight / weight.sum()
         drift_um = (float(share @ velocity_um[:, 0]), float(share @ velocity_um[:, 1]))
+    p50_um, p90_um = weighted_quantiles(speed_um, weight, (0.5, 0.9))
     return {
-        "p50_displacement_um": weighted_quantile(speed_um, weight, 0.5),
-        "p90_displacement_um": weighted_quantile(speed_um, weight, 0.9),
+        "p50_displacement_um": p50_um,
+        "p90_displacement_um": p90_um,
         "max_displacement_um": float(speed_um.max()) if speed_um.size else math.nan,
         "rms_displacement_um": _weighted_rms(speed_um, weight),
         "drift_dy_um": drift_um[0],
@@ -92,14 +94,15 @@ def _displacements(velocity_um: Float, weight: Float) -> dict[str, float]:
     }
 
 
-def weighted_quantile(values: Float, weights: Float, share: float) -> float:
-    """The smallest of the values (n,) such that at least `share` of the weight is at or below it; NaN without any."""
+def weighted_quantiles(values: Float, weights: Float, shares: Sequence[float]) -> list[float]:
+    """For each share the smallest of the values (n,) such that at least that share of the weight is at or below it; NaN without any."""
     if values.size == 0:
-        return math.nan
+        return [math.nan] * len(shares)
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     # The last sum may lie a rounding error below the wanted share of itself.
-    return float(values[order][np.searchsorted(below, share * below[-1] * (1 - 1e-12))])
+    places = np.searchsorted(below, np.array(shares) * below[-1] * (1 - 1e-12))
+    return [float(values[order[place]]) for place in places]
 
 
 # --- derivatives -----------------------------------------------------------------------------

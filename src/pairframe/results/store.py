@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,16 +158,17 @@ class ResultStore:
         extra: Mapping[str, Any] | None = None,
     ) -> Row:
         """Write the maps of a result and return the row to commit; until then nobody sees them. See `result_row`."""
-        check_pair_id(pair_id)
-        group = disk.new_group_name(pair_id)
-        row = result_row(result, pair_id, group, source=source, target=target, seconds=seconds, extra=extra)
-        files = group_files(variables_of(result), _attributes(result, row, extra))
+        about: dict[str, Any] = {"source": source, "target": target, "seconds": seconds, "extra": extra}
+        return self.write_packed(pack_maps(result, pair_id, **about))
+
+    def write_packed(self, packed: PackedMaps) -> Row:
+        """`write_maps` of what was packed before: all that is left for the disk."""
         with disk.write_errors(self.out):
             self._ensure_root()
             with disk.new_folder(self.out) as folder:
-                disk.fill_folder(folder, files)
-                folder.rename(self.maps_path / group)
-        return row
+                disk.fill_folder(folder, packed.files)
+                folder.rename(self.maps_path / packed.row["maps_group"])
+        return packed.row
 
     def commit(self, rows: Iterable[Row], *, replace: bool = True, order: Sequence[str] = ()) -> None:
         """Put rows into the table, all or none; a row replaces the one with its pair_id. Committing twice changes nothing.
@@ -224,6 +226,30 @@ class ResultStore:
             attributes = {"schema_version": SCHEMA_VERSION}
             node = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
             disk.replace_file(root, json.dumps(node).encode())
+
+
+@dataclass(frozen=True, eq=False)
+class PackedMaps:
+    """A result as the files of its group, by name, and the row to commit when these are written."""
+
+    row: Row
+    files: Mapping[str, bytes]
+
+
+def pack_maps(
+    result: TransportResult,
+    pair_id: str,
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    seconds: float | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> PackedMaps:
+    """All of `ResultStore.write_maps` that needs no disk: features, attributes, compressed arrays."""
+    check_pair_id(pair_id)
+    group = disk.new_group_name(pair_id)
+    row = result_row(result, pair_id, group, source=source, target=target, seconds=seconds, extra=extra)
+    return PackedMaps(row, group_files(variables_of(result), _attributes(result, row, extra)))
 
 
 # --- one result ------------------------------------------------------------------------------

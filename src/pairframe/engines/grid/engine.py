@@ -96,10 +96,12 @@ class _Run:
 
     def _solve(self) -> _Run:
         self._level = level = Level(self._problem, self._options.dtype, self._options.device)
-        start = self._start(level)
-        run = run_symmetric if self._problem.is_symmetric else run_rounds
-        budget = max(1, self._options.max_iterations - level.n_sums)
-        self._point = run(level, start, Watch(level, self._is_done, budget, self._note))
+        start, is_even = self._start(level)
+        watch = Watch(level, self._is_done, max(1, self._options.max_iterations - level.n_sums), self._note)
+        if self._problem.is_symmetric:
+            self._point = run_symmetric(level, start, watch)
+        else:
+            self._point = run_rounds(level, start, watch, is_even=is_even)
         if not self._is_sound():
             self._certificate = Certificate.of_nothing()
         elif self._certificate is None or not self._certificate.meets(self._options.tol):
@@ -112,18 +114,18 @@ class _Run:
 
     # --- where to start ----------------------------------------------------------------------
 
-    def _start(self, level: Level) -> Float:
-        """The potential on a: from `init` when that is any good, from coarser levels otherwise."""
+    def _start(self, level: Level) -> tuple[Float, bool]:
+        """The potential on a, and whether it `is_even`: from `init` when that is any good, from coarser levels otherwise."""
         if self._init is not None:
             f = _fill(np.asarray(self._init[0], dtype=np.float64), self._problem.support_a)
             if self._problem.is_symmetric:
-                return f
+                return f, True
             point = level.answer(f, 0.0)
-            level.complete(point)
+            next_f = level.complete(point)
             if point.residual < GOOD_START:
-                return f
+                return next_f + point.shift, True
         if self._problem.is_symmetric:
-            return np.zeros(level.mass_a.size)
+            return np.zeros(level.mass_a.size), True
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, here = np.zeros(0), None
         for side, problem in coarse:
@@ -132,7 +134,7 @@ class _Run:
             f = run_rounds(below, f, Watch(below, lambda point: point.residual <= COARSE_TOL, COARSE_SUMS)).f
             self._coarse_work += below.n_sums / side**2
             here = problem
-        return np.zeros(level.mass_a.size) if here is None else prolong(f, here, finest)
+        return np.zeros(level.mass_a.size) if here is None else prolong(f, here, finest), False
 
     # --- when to stop ------------------------------------------------------------------------
 
@@ -212,11 +214,13 @@ class _Run:
 
 def _fill(potential: Float, support: NDArray[np.bool_]) -> Float:
     """A start on the support, (n,): each unknown pixel takes the nearest known value; zeros when nothing is known."""
-    from scipy import ndimage  # a quarter of a second to import, and only warm starts need it
-
     known = np.isfinite(potential)
+    if known[support].all():
+        return potential[support]
     if not known.any():
         return np.zeros(int(support.sum()))
+    from scipy import ndimage  # a quarter of a second to import, and few starts need it
+
     nearest = ndimage.distance_transform_edt(~known, return_distances=False, return_indices=True)
     filled: Float = potential[tuple(nearest)][support]
     return filled

@@ -22,13 +22,19 @@ _REBUILD_ROUNDS = 10  # a correction lives at least this long before pinned pote
 _RAISE = 4.0  # how much stiffer the correction gets with a rejection
 
 
-def run_rounds(level: Level, f: Float, watch: Watch) -> Point:
-    """Rounds from `f`, (n_a,), until `watch` says where to end."""
+def run_rounds(level: Level, f: Float, watch: Watch, *, is_even: bool = False) -> Point:
+    """Rounds from `f`, (n_a,), until `watch` says where to end.
+
+    Parameters
+    ----------
+    is_even : bool
+        Whether `f` comes out of a plain round; otherwise one goes first, which evens out what carrying it between grids has roughened.
+    """
     penalty = level.problem.penalty_a
     memory = Anderson(level.mass_a, DEPTH)
     trust = _Trust(level)
     plain: Float | None = None  # what to take instead when the mixed step was bad
-    shift, dual, residual, smoothed = 0.0, -np.inf, np.inf, False
+    shift, dual, residual = 0.0, -np.inf, np.inf
     while True:
         point = level.answer(f, shift)
         noise = _SAME_DUAL * abs(dual)
@@ -49,8 +55,8 @@ def run_rounds(level: Level, f: Float, watch: Watch) -> Point:
             f, plain = next_plain, None
             memory.clear()
             continue
-        if not smoothed:  # a plain round first evens out what carrying a potential between grids has roughened
-            f, smoothed = next_plain, True
+        if not is_even:
+            f, is_even = next_plain, True
             continue
         mixed = memory.step(point.f, trust.correct(next_plain - point.f, point))
         f, plain = _keep_pins(penalty, mixed, next_plain, shift), next_plain
