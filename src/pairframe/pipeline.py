@@ -153,22 +153,27 @@ def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
 # --- FRAME -----------------------------------------------------------------------------------
 
 
+def frame_of(density_a: NDArray[Any], density_b: NDArray[Any], config: TransportConfig) -> GridTransform:
+    """The frame of two densities, (Hc, Wc) each, as the config asks for it."""
+    return GridTransform.from_pair(
+        density_a,
+        density_b,
+        config.downsample_factor,
+        config.pad,
+        crop_policy=cast("Any", config.crop_policy),
+        override_pair_bbox=config.override_pair_bbox,
+        bucket_shapes=config.bucket_shapes,
+        bucket_mode=cast("Any", config.bucket_mode),
+        px_size_um=config.px_size_um,
+        allow_clipping=config.allow_clipping,
+    )
+
+
 def _frame(pair: _ReadPair, transform: GridTransform | None) -> Context:
     config = pair.config
     a, b, boxes = check_pair(pair.density_a, pair.density_b)
     if transform is None:
-        transform = GridTransform.from_pair(
-            a,
-            b,
-            config.downsample_factor,
-            config.pad,
-            crop_policy=cast("Any", config.crop_policy),
-            override_pair_bbox=config.override_pair_bbox,
-            bucket_shapes=config.bucket_shapes,
-            bucket_mode=cast("Any", config.bucket_mode),
-            px_size_um=config.px_size_um,
-            allow_clipping=config.allow_clipping,
-        )
+        transform = frame_of(a, b, config)
     else:
         transform.to_work(a)  # refuses another canvas before anything else is said about it
         clipped = shares_outside(a, b, boxes, transform.pair_crop_box_yx, config.allow_clipping)

@@ -18,7 +18,7 @@ from helpers.cohort_cases import CONFIG, DeadlyJob, check_every_pair_once, write
 from pairframe.cohort import run_cohort
 from pairframe.cohort.local import local_rows
 from pairframe.cohort.mark import RunMark
-from pairframe.cohort.plan import cut_into_chunks
+from pairframe.cohort.portions import cut_into_chunks
 from pairframe.cohort.sources import read_tasks
 from pairframe.cohort.work_queue import WorkQueue
 from pairframe.errors import WorkerDiedError
@@ -175,7 +175,7 @@ def test_ctrl_c_finishes_the_running_pairs_and_the_same_command_goes_on(tmp_path
 
 def test_a_dying_pool_of_stillborn_workers_does_not_go_on_for_ever(tmp_path: Path) -> None:
     tasks = read_tasks(write_pairs(tmp_path, 2))
-    queue = WorkQueue(cut_into_chunks(tasks, 1))
+    queue = WorkQueue(cut_into_chunks(tasks, 1, CONFIG))
 
     class Unsendable:
         """Cannot be taken apart on the other side."""

@@ -11,7 +11,7 @@ from pairframe.engines import Status
 from pairframe.pipeline import compare, divergence
 from pairframe.problem import PENALTIES, REFERENCES, TransportConfig
 from pairframe.results import TransportResult
-from pairframe.testing import disc
+from pairframe.testing import disc, growing_embryo
 
 CANVAS = (40, 48)
 SOURCE = disc(CANVAS, (18, 20), 7)
@@ -168,6 +168,23 @@ def test_a_warm_start_needs_fewer_iterations_and_gives_the_same_answer() -> None
     assert near.status is Status.converged
     np.testing.assert_allclose(near.mass_created, cold.mass_created, atol=1e-6)
     assert near.objective == pytest.approx(cold.objective, rel=1e-8)
+
+
+def test_the_next_pair_of_a_series_needs_no_coarser_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = growing_embryo(5, shape_hw=(96, 216))[1:4]
+    config = TransportConfig(tol=1e-9)
+    cold = compare(second, third, config)
+    before = compare(first, second, config)
+
+    def no_pyramid(problem: object) -> list[object]:
+        raise AssertionError("a coarser grid")
+
+    monkeypatch.setattr("pairframe.engines.grid.engine.coarse_problems", no_pyramid)
+    warm = compare(second, third, config, init=before)
+    assert warm.status is Status.converged
+    assert_same(cold, warm, rtol=1e-7)
+    with pytest.raises(AssertionError, match="a coarser grid"):
+        compare(second, third, config)
 
 
 def test_the_divergence_alone_is_that_of_compare(plain: TransportResult) -> None:

@@ -9,21 +9,21 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, median
 
 import numpy as np
 
 from pairframe.cohort.job import read_masks
 from pairframe.cohort.plan import make_plan
+from pairframe.cohort.portions import work_shape
 from pairframe.cohort.runner import checked_config, checked_jobs
 from pairframe.cohort.sources import Manifest, read_tasks
 from pairframe.cohort.tasks import PairTask
 from pairframe.engines.threads import at_most
 from pairframe.errors import PairframeError
-from pairframe.frame import GridTransform, propose_bucket_shapes
+from pairframe.frame import propose_bucket_shapes
 from pairframe.frame.bucket import ShapeHW, pick_bucket
-from pairframe.masks import mass_density
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore
@@ -148,12 +148,7 @@ def _seconds_at(areas: list[int], measured: list[_Measured]) -> list[float]:
 
 def _work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     """The work grid that a pair needs by itself; None when it cannot be compared."""
-    try:
-        a, b = (mass_density(mask, config.mass_mode) for mask in read_masks(task, config))
-        frame = GridTransform.from_pair(a, b, config.downsample_factor, config.pad, px_size_um=config.px_size_um)
-    except PairframeError:
-        return None
-    return frame.work_shape_hw
+    return work_shape(task, replace(config, crop_policy="union", override_pair_bbox=None, bucket_shapes=None))
 
 
 def _buckets(shapes: list[ShapeHW]) -> tuple[tuple[ShapeHW, int], ...]:

@@ -1,27 +1,21 @@
-"""What is left to do, and in which portions."""
+"""What is left to do."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from pairframe.cohort.content import Digests, is_reachable, work_key
 from pairframe.cohort.tasks import PairTask
-from pairframe.errors import InputError
-from pairframe.masks import parse_spec
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore, failed_row
 from pairframe.results.schema import BY_NAME, FAILED, Row
 from pairframe.results.table import read_table, upsert
 
 Chunk = tuple[PairTask, ...]
-MAX_CHUNK = 16
-_CHUNKS_PER_WORKER = 8
 _HASHING_THREADS = 8
 
 
@@ -38,7 +32,7 @@ class Plan:
     unreachable : tasks
         Of those that are kept: done before, but a mask is missing now or cannot be read, so nobody knows whether it changed.
     relabelled : rows
-        Those of them whose labels changed: nothing is solved again.
+        Those of them whose labels or file names changed: nothing is solved again.
     """
 
     todo: tuple[PairTask, ...]
@@ -57,7 +51,7 @@ def make_plan(
     if table is None:
         return Plan(tuple(tasks), {})
     carried = [name for name in table.column_names if name not in BY_NAME]
-    known = ["pair_id", "status", "maps_group", "work_key", *carried]
+    known = ["pair_id", "status", "maps_group", "work_key", "source", "target", *carried]
     rows: dict[str, dict[str, Any]] = {row["pair_id"]: row for row in table.select(known).to_pylist()}
     places = {pair_id: place for place, pair_id in enumerate(rows)}
     groups = {entry.name for entry in os.scandir(store.maps_path)} if store.maps_path.is_dir() else set()
@@ -80,59 +74,29 @@ def make_plan(
     with ThreadPoolExecutor(_HASHING_THREADS, thread_name_prefix="pairframe-hash") as threads:
         done = list(threads.map(is_done, tasks))
     kept = [task for task, is_kept in zip(tasks, done, strict=True) if is_kept]
-    moved = [task for task in kept if _labels(rows[task.pair_id], carried) != _without_nothing(task.carried)]
+    unreachable = [task for task in kept if rows[task.pair_id]["status"] != FAILED and not is_reachable(task)]
+    is_away = {task.pair_id for task in unreachable}  # nobody knows whether the names of now are theirs
+    moved = [
+        task
+        for task in kept
+        if task.pair_id not in is_away
+        and _without_nothing({name: rows[task.pair_id][name] for name in ("source", "target", *carried)})
+        != _without_nothing(_labels(task))
+    ]
     old = table.take([places[task.pair_id] for task in moved]).to_pylist() if moved else []
     return Plan(
         todo=tuple(task for task, is_kept in zip(tasks, done, strict=True) if not is_kept),
-        unreachable=tuple(task for task in kept if rows[task.pair_id]["status"] != FAILED and not is_reachable(task)),
+        unreachable=tuple(unreachable),
         kept={task.pair_id: str(rows[task.pair_id]["status"]) for task in kept},
         relabelled=tuple(
-            {name: row[name] for name in BY_NAME} | dict(task.carried) for row, task in zip(old, moved, strict=True)
+            {name: row[name] for name in BY_NAME} | _labels(task) for row, task in zip(old, moved, strict=True)
         ),
     )
 
 
-def _labels(row: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    return _without_nothing({name: row[name] for name in names})
+def _labels(task: PairTask) -> dict[str, Any]:
+    return {"source": task.source.named, "target": task.target.named, **task.carried}
 
 
 def _without_nothing(labels: Any) -> dict[str, Any]:
     return {name: value for name, value in labels.items() if value is not None and value == value}
-
-
-# --- portions --------------------------------------------------------------------------------
-
-
-def cut_into_chunks(tasks: Sequence[PairTask], n_workers: int) -> list[Chunk]:
-    """Portions for one worker at a time.
-
-    Pairs that share masks stay together and in order: they share self-problems and start from each other. Portions of
-    similar size are neighbours, large images first, so that no worker has a large one to do when all others are done.
-    """
-    size = max(1, min(MAX_CHUNK, len(tasks) // (_CHUNKS_PER_WORKER * n_workers)))
-    pieces: list[list[PairTask]] = []
-    for task in tasks:
-        if pieces and len(pieces[-1]) < size and task.shares_mask_with(pieces[-1][-1]):
-            pieces[-1].append(task)
-        else:
-            pieces.append([task])
-    pieces.sort(key=lambda piece: -_size_class(piece[0]))  # stable: a series keeps its order
-    chunks: list[list[list[PairTask]]] = []
-    for piece in pieces:
-        if chunks and sum(map(len, chunks[-1])) + len(piece) <= size:
-            chunks[-1].append(piece)
-        else:
-            chunks.append([piece])
-    return [tuple(chain.from_iterable(chunk)) for chunk in chunks]
-
-
-def _size_class(task: PairTask) -> int:
-    """Half powers of two of the bytes of the larger file: what a name alone tells about the work."""
-    return max(round(2 * math.log2(1 + _bytes(mask.spec))) for mask in (task.source, task.target))
-
-
-def _bytes(spec: str) -> int:
-    try:
-        return parse_spec(spec).path.stat().st_size
-    except (OSError, InputError):
-        return 0

@@ -17,7 +17,8 @@ from pairframe.cohort.interval import with_frame_interval
 from pairframe.cohort.job import Job
 from pairframe.cohort.local import local_rows
 from pairframe.cohort.mark import RunMark
-from pairframe.cohort.plan import Plan, cut_into_chunks, make_plan
+from pairframe.cohort.plan import Plan, make_plan
+from pairframe.cohort.portions import cut_into_chunks
 from pairframe.cohort.progress import CohortProgress, ProgressCallback
 from pairframe.cohort.sources import Manifest, read_tasks
 from pairframe.cohort.tidy import remove_orphans
@@ -149,11 +150,11 @@ def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_st
     if not plan.todo or is_stopping():  # Ctrl-C while files were read: no worker need start
         return
     if client is None:
-        yield from local_rows(WorkQueue(cut_into_chunks(plan.todo, jobs)), job, jobs, is_stopping)
+        yield from local_rows(WorkQueue(cut_into_chunks(plan.todo, jobs, job.config)), job, jobs, is_stopping)
         return
     with connected(client) as cluster:
         n_workers = max(4, n_threads_of(cluster))
-        yield from dask_rows(WorkQueue(cut_into_chunks(plan.todo, n_workers)), job, cluster, is_stopping)
+        yield from dask_rows(WorkQueue(cut_into_chunks(plan.todo, n_workers, job.config)), job, cluster, is_stopping)
 
 
 class _Writer:

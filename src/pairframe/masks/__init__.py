@@ -4,7 +4,7 @@ This folder must not know about pairs, frames, grids or transport.
 """
 
 from pairframe.masks.clean import clean_mask
-from pairframe.masks.io import count_pages, list_labels, read_labels, read_mask
+from pairframe.masks.io import canvas_shape, count_pages, list_labels, read_labels, read_mask
 from pairframe.masks.mask import Mask
 from pairframe.masks.mass import MassMode, mass_density
 from pairframe.masks.spec import MaskSpec, parse_spec
@@ -14,6 +14,7 @@ __all__ = [
     "Mask",
     "MaskSpec",
     "MassMode",
+    "canvas_shape",
     "clean_mask",
     "count_pages",
     "list_labels",

@@ -90,6 +90,13 @@ def count_pages(path: PathOrSpec) -> int:
         return source.page_count
 
 
+def canvas_shape(path: PathOrSpec) -> tuple[int, int]:
+    """Return height and width of the file's pages, px; only its header is read."""
+    with _open(parse_spec(path)) as source:
+        height, width = source.shape[-2:]
+        return int(height), int(width)
+
+
 @contextmanager
 def _open(spec: MaskSpec) -> Iterator[ImageSource]:
     if not can_be_seen(spec.path):
