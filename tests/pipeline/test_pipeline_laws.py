@@ -171,7 +171,7 @@ def test_a_warm_start_needs_fewer_iterations_and_gives_the_same_answer() -> None
 
 
 def test_the_next_pair_of_a_series_needs_no_coarser_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = growing_embryo(5, shape_hw=(96, 216))[1:4]
+    first, second, third = growing_embryo(12, shape_hw=(96, 216))[3:6]
     config = TransportConfig(tol=1e-9)
     cold = compare(second, third, config)
     before = compare(first, second, config)
@@ -185,6 +185,17 @@ def test_the_next_pair_of_a_series_needs_no_coarser_grids(monkeypatch: pytest.Mo
     assert_same(cold, warm, rtol=1e-7)
     with pytest.raises(AssertionError, match="a coarser grid"):
         compare(second, third, config)
+
+
+@pytest.mark.parametrize("penalty", ["kl", "tv"])
+def test_a_pair_before_that_is_no_good_costs_two_softmins_and_no_more(penalty: str) -> None:
+    first, second, third = growing_embryo(4, shape_hw=(64, 144))[:3]
+    config = TransportConfig(penalty=penalty)
+    cold, before = compare(second, third, config), compare(first, second, config)
+    warm = compare(second, third, config, init=before)
+    assert warm.status is Status.converged
+    assert warm.iterations == cold.iterations + 2
+    np.testing.assert_array_equal(warm.mass_created, cold.mass_created)
 
 
 def test_the_divergence_alone_is_that_of_compare(plain: TransportResult) -> None:

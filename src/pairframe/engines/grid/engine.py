@@ -21,7 +21,7 @@ from pairframe.engines.base import (
 from pairframe.engines.grid.compiling import make_ready
 from pairframe.engines.grid.cuda import why_not
 from pairframe.engines.grid.level import Level, Point
-from pairframe.engines.grid.pyramid import coarse_problems, prolong
+from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong
 from pairframe.engines.grid.rounds import run_rounds
 from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import Watch
@@ -30,7 +30,9 @@ from pairframe.problem import Certificate, TransportProblem, certificate
 Float = NDArray[np.float64]
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
 COARSE_SUMS = 60
-GOOD_START = 0.3  # a start whose marginals are off by less than this share needs no pyramid
+# A start whose marginals are off by less than this share is better than the pyramid's: where that is good, where pixels do not resolve
+# the blur, and where potentials are pinned, which a start has at other places.
+GOOD_START, GOOD_UNRESOLVED_START, GOOD_PINNED_START = 0.1, 0.3, 0.01
 
 
 class GridEngine(Engine):
@@ -122,7 +124,7 @@ class _Run:
                 return f, True
             point = level.answer(f, 0.0)
             next_f = level.complete(point)
-            if point.residual < GOOD_START:
+            if point.residual < _good_start(self._problem):
                 return next_f + point.shift, True
         if self._problem.is_symmetric:
             return np.zeros(level.mass_a.size), True
@@ -210,6 +212,12 @@ class _Run:
             device=self._options.device or "cpu",
             trace=trace,
         )
+
+
+def _good_start(problem: TransportProblem) -> float:
+    if any(penalty.kind in ("tv", "partial") for penalty in (problem.penalty_a, problem.penalty_b)):
+        return GOOD_PINNED_START
+    return GOOD_START if problem.epsilon >= BLUR_PX**2 else GOOD_UNRESOLVED_START
 
 
 def _fill(potential: Float, support: NDArray[np.bool_]) -> Float:
