@@ -14,9 +14,8 @@ def main() -> None:
     from pairframe.cli.terminal import exit_codes
 
     manifest, out, *address = sys.argv[1:]
-    job = RunJob(
-        manifest, Path(out), CONFIG, jobs=None if address else 2, dask=(address or [None])[0], with_report=False
-    )
+    dask = address[0] if address else None
+    job = RunJob(manifest, Path(out), CONFIG, jobs=None if address else 2, dask=dask, with_report=False)
     try:
         with exit_codes():
             run_run(job)

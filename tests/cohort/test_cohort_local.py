@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.cohort_cases import CONFIG, DeadlyJob, check_every_pair_once, write_pairs, write_table
+from helpers.cohort_cases import CONFIG, DeadlyJob, check_every_pair_once, rows_of_a_full_disk, write_pairs, write_table
 
 from pairframe.cohort import run_cohort
 from pairframe.cohort.local import local_rows
@@ -42,9 +43,10 @@ def program(manifest: Path, out: Path, *address: str) -> Iterator[subprocess.Pop
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
+    """The run and its workers, also those that outlived it."""
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(60)
+    process.wait(60)
 
 
 def workers_of(pid: int) -> list[int]:
@@ -77,9 +79,24 @@ def wait_for_rows(out: Path, n: int, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+def wait_for_the_end_of(pids: list[int]) -> None:
+    give_up_at = time.monotonic() + 60
+    while any(b"spawn_main" in command_of(pid) for pid in pids):
+        assert time.monotonic() < give_up_at, "workers go on without their run"
+        time.sleep(0.02)
+
+
+def command_of(pid: int) -> bytes:
+    """Nothing when it is gone, or dead and not yet buried."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_a_pair_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
     write_pairs(tmp_path, 3)
-    rows = [
+    rows: list[dict[str, object]] = [
         {"pair_id": name, "source": "a0000.png", "target": "b0000.png"} for name in ("deadly 1", "x", "deadly 2", "y")
     ]
     tasks = read_tasks(write_table(tmp_path / "m.csv", rows))
@@ -129,6 +146,65 @@ def test_killed_workers_lose_nothing(tmp_path: Path, n_pairs: int, every_s: floa
     assert process.returncode == 1, said  # one mask is broken
     assert killed > 0
     run_again_and_check(manifest, out, folder, n_pairs, bad)
+
+
+@pytest.mark.slow
+def test_local_chaos_loses_nothing(tmp_path: Path) -> None:
+    """Workers are killed every few seconds, then the run itself, then one worker has a full disk, 1 % of the masks are
+    broken; at the end everything is there."""
+    folder, out, n_pairs, bad = tmp_path / "masks", tmp_path / "out", 600, [*range(7, 600, 50)]  # of 1200 masks
+    manifest = write_pairs(folder, n_pairs, bad=bad)
+    rng = np.random.default_rng(9)
+    killed = 0
+
+    def kill_a_worker(process: subprocess.Popen[str], spared: int = 0, stop_at: int = n_pairs) -> None:
+        """And wait until something was done again, and some seconds more, unless so many maps are there before."""
+        nonlocal killed
+        workers = [worker for worker in workers_of(process.pid) if worker != spared]
+        if workers:
+            os.kill(int(rng.choice(workers)), signal.SIGKILL)
+            killed += 1
+            wait_until(out, n_groups(out) + 1, process)
+        go_on_at = time.monotonic() + 0.5 + 2 * rng.random()
+        while time.monotonic() < go_on_at and n_groups(out) < stop_at and process.poll() is None:
+            time.sleep(0.02)
+
+    with program(manifest, out) as process:
+        wait_until(out, 5, process)
+        while n_groups(out) < 200 and process.poll() is None:
+            kill_a_worker(process, stop_at=200)
+        workers = workers_of(process.pid)
+        process.kill()  # the run alone: its workers find out by themselves
+        assert process.wait(60) == -signal.SIGKILL, "it had ended before"
+        wait_for_the_end_of(workers)
+
+    with program(manifest, out) as process:
+        wait_until(out, n_groups(out) + 20, process)
+        full = workers_of(process.pid)[0]
+        # The kernel then says "File too large" of all maps; of this one process, as if it had a disk of its own.
+        resource.prlimit(full, resource.RLIMIT_FSIZE, (1000, 1000))
+        while process.poll() is None:
+            kill_a_worker(process, spared=full)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, said
+    refused = rows_of_a_full_disk(out)
+    assert refused, "the disk was not full"
+    table = ResultStore(out).table()
+    assert sorted(table.pair_id) == [f"p{k:04d}" for k in range(n_pairs)]
+    broken = [f"p{k:04d}" for k in bad]
+    left = int((table.work_key.isna() & ~table.pair_id.isin(broken)).sum())  # refused, or its worker was killed twice
+
+    with program(manifest, out) as process:
+        said, _ = process.communicate(timeout=400)
+    assert process.returncode == 1, said
+    assert f"{left} done" in said
+    assert f"{n_pairs - len(bad) - left} were there, {len(bad)} failed" in said
+    assert killed > 3
+    assert not rows_of_a_full_disk(out)
+    print(f"{killed} workers killed, {len(refused)} pairs refused by the full disk; the last run said: {said}")
+    check_every_pair_once(out, folder, n_pairs, bad, checked=n_pairs)
+    errors = ResultStore(out).table().set_index("pair_id").error
+    assert all(f"b{k:04d}.png" in errors[f"p{k:04d}"] for k in bad)
 
 
 def run_again_and_check(manifest: Path, out: Path, folder: Path, n_pairs: int, bad: list[int]) -> None:

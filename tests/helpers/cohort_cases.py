@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def write_series(folder: Path, n_series: int = 2, n_frames: int = 3) -> Path:
     return folder
 
 
-def write_table(path: Path, rows: Sequence[dict[str, object]], delimiter: str = ",") -> Path:
+def write_table(path: Path, rows: Sequence[Mapping[str, object]], delimiter: str = ",") -> Path:
     """A manifest as text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as stream:
@@ -65,6 +65,15 @@ def write_pairs(folder: Path, n_pairs: int, bad: Sequence[int] = ()) -> Path:
 def expected_of(folder: Path, k: int) -> pf.TransportResult:
     """What `compare` says about pair k of `write_pairs`."""
     return pf.compare(folder / f"a{k:04d}.png", folder / f"b{k:04d}.png", CONFIG)
+
+
+def rows_of_a_full_disk(out: Path) -> list[str]:
+    """Pairs that the table knows as refused by a full disk; the next run tries them again."""
+    table = ResultStore(out).table()
+    refused = table[table.error.str.contains("File too large", na=False)]
+    assert (refused.status == "failed").all()
+    assert refused.work_key.isna().all()
+    return list(refused.pair_id)
 
 
 def check_every_pair_once(out: Path, folder: Path, n_pairs: int, bad: Sequence[int] = (), checked: int = 8) -> None:
