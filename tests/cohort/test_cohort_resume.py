@@ -32,6 +32,7 @@ from pairframe.errors import (
     StoreRowError,
     UnknownEngineError,
 )
+from pairframe.masks import canvas_shape
 from pairframe.results import ResultStore
 from pairframe.results.store import PackedMaps
 from pairframe.testing import growing_embryo
@@ -147,9 +148,25 @@ def test_a_renamed_mask_is_not_solved_again_and_the_table_names_it_as_it_is_call
     assert list(table.sort_values("pair_id").source) == ["a0000.png", "renamed.png", "a0002.png"]
     assert times(out) == first
     # A name where nothing is says nothing about what was compared.
-    manifest.write_text(manifest.read_text().replace("renamed.png", "lost.png"))
+    manifest.write_text(
+        manifest.read_text().replace("renamed.png", "lost.png").replace("b0001.png,b", "b0001.png,mutant")
+    )
     assert run(manifest, out).unreachable == 1
-    assert list(ResultStore(out).table().sort_values("pair_id").source) == ["a0000.png", "renamed.png", "a0002.png"]
+    table = ResultStore(out).table().sort_values("pair_id")
+    assert list(table.source) == ["a0000.png", "renamed.png", "a0002.png"]
+    assert list(table.group) == ["a", "mutant", "a"]
+
+
+def test_a_failure_under_another_name_is_told_with_that_name(run: Run, tmp_path: Path) -> None:
+    manifest, out = write_pairs(tmp_path / "masks", 2, bad=[1]), tmp_path / "out"
+    run(manifest, out)
+    (tmp_path / "masks/b0001.png").rename(tmp_path / "masks/renamed.png")
+    manifest.write_text(manifest.read_text().replace("b0001.png", "renamed.png"))
+    assert counts(run(manifest, out)) == (0, 1, 1)
+    row = ResultStore(out).table().set_index("pair_id").loc["p0001"]
+    assert row.target == "renamed.png"
+    assert "renamed.png" in row.error
+    assert "b0001.png" not in row.error
 
 
 def test_labels_of_another_type_are_refused_before_any_work(run: Run, tmp_path: Path) -> None:
@@ -378,6 +395,49 @@ def test_a_portion_holds_one_bucket_and_large_ones_come_first(tmp_path: Path) ->
     kinds = [{Path(task.source.spec).parent.name[:-1] for task in chunk} for chunk in chunks]
     assert all(len(found) == 1 for found in kinds)
     assert list(dict.fromkeys(found.pop() for found in kinds)) == ["large", "small", "broken"]
+
+
+def test_the_header_of_a_stack_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = np.zeros((40, 16, 24), np.uint16)
+    labels[:, 2:8, 2:8], labels[:, 9:14, 12:20] = 1, 2
+    np.save(tmp_path / "stack.npy", labels)
+    tasks = read_tasks(tmp_path / "stack.npy")
+    assert len(tasks) == 78
+    looked_at = []
+
+    def look(path: str) -> tuple[int, int]:
+        looked_at.append(path)
+        return canvas_shape(path)
+
+    monkeypatch.setattr("pairframe.cohort.portions.canvas_shape", look)
+    assert sum(map(len, cut_into_chunks(tasks, 1, CONFIG))) == 78
+    assert [Path(path).name for path in looked_at] == ["stack.npy"]
+
+
+def test_ctrl_c_while_masks_are_looked_at_ends_there(tmp_path: Path) -> None:
+    tasks = read_tasks(write_series(tmp_path, n_series=2, n_frames=6))
+    for config in (CONFIG, replace(CONFIG, crop_policy="bucketed", bucket_shapes=((64, 64),))):
+        assert cut_into_chunks(tasks, 1, config)
+        assert cut_into_chunks(tasks, 1, config, lambda: True) == []
+
+
+def test_no_memory_for_a_look_is_the_workers_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = read_tasks(write_series(tmp_path, n_series=1, n_frames=4))
+
+    def too_large(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pairframe.cohort.portions.read_mask", too_large)
+    config = replace(CONFIG, crop_policy="bucketed", bucket_shapes=((64, 64),))
+    assert sum(map(len, cut_into_chunks(tasks, 1, config))) == len(tasks)
+
+
+def test_the_dry_run_looks_at_pairs_whose_frame_is_fixed_and_cuts_them(tmp_path: Path) -> None:
+    fixed = {"crop_policy": "fixed", "override_pair_bbox": pf.BoxYX(5, 25, 5, 25), "allow_clipping": True}
+    config = replace(CONFIG, downsample_factor=1, **fixed)
+    found = estimate(write_series(tmp_path / "masks", n_series=1), tmp_path / "out", config)
+    assert (found.looked_at, found.unreadable) == (2, 0)
+    assert found.calibrated > 0
 
 
 def test_bucketed_pairs_go_by_the_shape_they_are_solved_on(tmp_path: Path) -> None:

@@ -148,7 +148,8 @@ def _seconds_at(areas: list[int], measured: list[_Measured]) -> list[float]:
 
 def _work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     """The work grid that a pair needs by itself; None when it cannot be compared."""
-    return work_shape(task, replace(config, crop_policy="union", override_pair_bbox=None, bucket_shapes=None))
+    by_itself = replace(config, crop_policy="union", override_pair_bbox=None, bucket_shapes=None, allow_clipping=False)
+    return work_shape(task, by_itself)
 
 
 def _buckets(shapes: list[ShapeHW]) -> tuple[tuple[ShapeHW, int], ...]:

@@ -62,7 +62,7 @@ def make_plan(
         row = rows.get(task.pair_id)
         if row is None or row["work_key"] is None:  # a failure without a key has a cause outside the pair
             return False
-        if row["status"] == FAILED and retry_failed:
+        if row["status"] == FAILED and (retry_failed or _is_renamed(row, task)):  # its error may name the old file
             return False
         if row["status"] != FAILED and row["maps_group"] not in groups:
             return False
@@ -75,13 +75,13 @@ def make_plan(
         done = list(threads.map(is_done, tasks))
     kept = [task for task, is_kept in zip(tasks, done, strict=True) if is_kept]
     unreachable = [task for task in kept if rows[task.pair_id]["status"] != FAILED and not is_reachable(task)]
-    is_away = {task.pair_id for task in unreachable}  # nobody knows whether the names of now are theirs
+    is_away = {task.pair_id for task in unreachable}
+    now = {task.pair_id: _labels(task, with_names=task.pair_id not in is_away) for task in kept}
     moved = [
         task
         for task in kept
-        if task.pair_id not in is_away
-        and _without_nothing({name: rows[task.pair_id][name] for name in ("source", "target", *carried)})
-        != _without_nothing(_labels(task))
+        if _without_nothing({name: rows[task.pair_id].get(name) for name in {*carried, *now[task.pair_id]}})
+        != _without_nothing(now[task.pair_id])
     ]
     old = table.take([places[task.pair_id] for task in moved]).to_pylist() if moved else []
     return Plan(
@@ -89,13 +89,19 @@ def make_plan(
         unreachable=tuple(unreachable),
         kept={task.pair_id: str(rows[task.pair_id]["status"]) for task in kept},
         relabelled=tuple(
-            {name: row[name] for name in BY_NAME} | _labels(task) for row, task in zip(old, moved, strict=True)
+            {name: row[name] for name in BY_NAME} | now[task.pair_id] for row, task in zip(old, moved, strict=True)
         ),
     )
 
 
-def _labels(task: PairTask) -> dict[str, Any]:
-    return {"source": task.source.named, "target": task.target.named, **task.carried}
+def _is_renamed(row: dict[str, Any], task: PairTask) -> bool:
+    return (row["source"], row["target"]) != (task.source.named, task.target.named)
+
+
+def _labels(task: PairTask, *, with_names: bool) -> dict[str, Any]:
+    """What the manifest says about a pair. Where no mask is, nobody knows whether its name is that of what was compared."""
+    names = {"source": task.source.named, "target": task.target.named} if with_names else {}
+    return {**names, **task.carried}
 
 
 def _without_nothing(labels: Any) -> dict[str, Any]:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
-from pairframe.cohort.job import read_masks
 from pairframe.cohort.plan import Chunk
 from pairframe.cohort.tasks import PairTask
+from pairframe.engines.threads import n_cores
 from pairframe.errors import PairframeError
 from pairframe.frame.bucket import ShapeHW
-from pairframe.masks import canvas_shape, mass_density
+from pairframe.masks import MaskSpec, canvas_shape, mass_density, parse_spec, read_mask
 from pairframe.pipeline import frame_of
 from pairframe.problem import TransportConfig
 
 MAX_CHUNK = 16
 _CHUNKS_PER_WORKER = 8
-_READING_THREADS = 8
+_NOT_TO_BE_HAD = (PairframeError, OSError, MemoryError)  # a worker will say what it is
 Bucket = tuple[int, ...]  # larger ones compare as larger
+Thing = TypeVar("Thing")
 
 
-def cut_into_chunks(tasks: Sequence[PairTask], n_workers: int, config: TransportConfig) -> list[Chunk]:
-    """Portions of one bucket each.
+def cut_into_chunks(
+    tasks: Sequence[PairTask],
+    n_workers: int,
+    config: TransportConfig,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> list[Chunk]:
+    """Portions of one bucket each; none when it `is_stopping` before they are known.
 
     With ``crop_policy="bucketed"`` that is the shape that a pair is solved on: an engine that compiles for a shape does so
     once for many pairs. Otherwise there are about as many work grids as pairs, and a bucket is a class of canvases of similar
@@ -33,15 +40,15 @@ def cut_into_chunks(tasks: Sequence[PairTask], n_workers: int, config: Transport
     """
     size = max(1, min(MAX_CHUNK, len(tasks) // (_CHUNKS_PER_WORKER * n_workers)))
     pieces = _pieces(tasks, size)
-    is_bucketed = config.crop_policy == "bucketed"
-    # Whoever shares a mask shares its canvas, but not its bucket.
-    looked_at = tasks if is_bucketed else [piece[0] for piece in pieces]
-    look = partial(_work_bucket, config=config) if is_bucketed else _canvas_bucket
-    with ThreadPoolExecutor(_READING_THREADS, thread_name_prefix="pairframe-look") as threads:
-        found = threads.map(look, looked_at)
-        buckets = {task.pair_id: bucket for task, bucket in zip(looked_at, found, strict=True)}
-    if is_bucketed:
-        pieces = [list(run) for piece in pieces for _, run in groupby(piece, key=lambda task: buckets[task.pair_id])]
+    if config.crop_policy == "bucketed":
+        buckets = _each(partial(_work_bucket, config=config), {task.pair_id: task for task in tasks}, is_stopping)
+    else:  # whoever shares a mask shares its canvas; a stack has all of its own in one file
+        files = {task.pair_id: _file(piece[0]) for piece in pieces for task in piece}
+        canvases = _each(_canvas_bucket, {file: file for file in files.values()}, is_stopping)
+        buckets = {pair_id: canvases[file] for pair_id, file in files.items() if file in canvases}
+    if is_stopping():
+        return []
+    pieces = [list(run) for piece in pieces for _, run in groupby(piece, key=lambda task: buckets[task.pair_id])]
     pieces.sort(key=lambda piece: buckets[piece[0].pair_id], reverse=True)  # stable: a series keeps its order
     chunks: list[list[PairTask]] = []
     for piece in pieces:
@@ -55,10 +62,14 @@ def cut_into_chunks(tasks: Sequence[PairTask], n_workers: int, config: Transport
 
 def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     """The work grid of a pair, which takes a look at its masks; None when it cannot be compared."""
+    is_density = config.mass_mode == "intensity"
     try:
-        a, b = (mass_density(mask, config.mass_mode) for mask in read_masks(task, config))
+        a, b = (
+            mass_density(read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density), config.mass_mode)
+            for mask in (task.source, task.target)
+        )
         return frame_of(a, b, config).work_shape_hw
-    except PairframeError:
+    except _NOT_TO_BE_HAD:
         return None
 
 
@@ -73,15 +84,40 @@ def _pieces(tasks: Sequence[PairTask], size: int) -> list[list[PairTask]]:
     return pieces
 
 
+def _each(
+    look: Callable[[Thing], Bucket], things: Mapping[str, Thing], is_stopping: Callable[[], bool]
+) -> dict[str, Bucket]:
+    """The bucket of everything, by name; some are missing when it `is_stopping`."""
+    found: dict[str, Bucket] = {}
+    threads = ThreadPoolExecutor(n_cores(), thread_name_prefix="pairframe-look")  # each may hold a pair of masks
+    try:
+        for name, bucket in zip(things, threads.map(look, things.values()), strict=True):
+            if is_stopping():
+                break
+            found[name] = bucket
+    finally:
+        threads.shutdown(cancel_futures=True)
+    return found
+
+
 def _work_bucket(task: PairTask, config: TransportConfig) -> Bucket:
     height, width = work_shape(task, config) or (0, 0)
     return height * width, height, width
 
 
-def _canvas_bucket(task: PairTask) -> Bucket:
-    """Half powers of two of the canvas's pixels."""
+def _file(task: PairTask) -> str:
+    """The file of the source, whatever page or label of it; nothing for a name that is none."""
     try:
-        height, width = canvas_shape(task.source.spec)
-    except (PairframeError, OSError):
+        spec = parse_spec(task.source.spec)
+    except PairframeError:
+        return ""
+    return str(MaskSpec(spec.path, spec.inner))
+
+
+def _canvas_bucket(file: str) -> Bucket:
+    """Half powers of two of the canvas's pixels, as the header says."""
+    try:
+        height, width = canvas_shape(file) if file else (0, 0)
+    except _NOT_TO_BE_HAD:
         return (0,)
     return (round(2 * math.log2(1 + height * width)),)

@@ -150,11 +150,14 @@ def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_st
     if not plan.todo or is_stopping():  # Ctrl-C while files were read: no worker need start
         return
     if client is None:
-        yield from local_rows(WorkQueue(cut_into_chunks(plan.todo, jobs, job.config)), job, jobs, is_stopping)
+        queue = WorkQueue(cut_into_chunks(plan.todo, jobs, job.config, is_stopping))
+        if not is_stopping():
+            yield from local_rows(queue, job, jobs, is_stopping)
         return
     with connected(client) as cluster:
-        n_workers = max(4, n_threads_of(cluster))
-        yield from dask_rows(WorkQueue(cut_into_chunks(plan.todo, n_workers, job.config)), job, cluster, is_stopping)
+        queue = WorkQueue(cut_into_chunks(plan.todo, max(4, n_threads_of(cluster)), job.config, is_stopping))
+        if not is_stopping():
+            yield from dask_rows(queue, job, cluster, is_stopping)
 
 
 class _Writer:

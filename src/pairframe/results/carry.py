@@ -46,6 +46,6 @@ def carried_potentials(
         float(np.abs(np.nan_to_num(carry_to_grid(mass, old, transform)) / coarser**2 - mass_source).sum())
         for mass in (work.mass_source, work.mass_target)
     )
-    if after < before:
+    if after < before and metric == "sqeuclidean":  # measured: of a distance, the source's own is the better start
         source = -target
     return (source, target) if np.isfinite(source).any() and np.isfinite(target).any() else None

@@ -98,12 +98,12 @@ class _Run:
 
     def _solve(self) -> _Run:
         self._level = level = Level(self._problem, self._options.dtype, self._options.device)
-        start, is_even = self._start(level)
+        start, shift, is_even = self._start(level)
         watch = Watch(level, self._is_done, max(1, self._options.max_iterations - level.n_sums), self._note)
         if self._problem.is_symmetric:
             self._point = run_symmetric(level, start, watch)
         else:
-            self._point = run_rounds(level, start, watch, is_even=is_even)
+            self._point = run_rounds(level, start, watch, shift=shift, is_even=is_even)
         if not self._is_sound():
             self._certificate = Certificate.of_nothing()
         elif self._certificate is None or not self._certificate.meets(self._options.tol):
@@ -116,18 +116,19 @@ class _Run:
 
     # --- where to start ----------------------------------------------------------------------
 
-    def _start(self, level: Level) -> tuple[Float, bool]:
-        """The potential on a, and whether it `is_even`: from `init` when that is any good, from coarser levels otherwise."""
+    def _start(self, level: Level) -> tuple[Float, float, bool]:
+        """The potential on a, its `shift` and whether it `is_even`: from `init` when that is any good, else from coarser levels."""
         if self._init is not None:
             f = _fill(np.asarray(self._init[0], dtype=np.float64), self._problem.support_a)
             if self._problem.is_symmetric:
-                return f, True
-            point = level.answer(f, 0.0)
+                return f, 0.0, True
+            shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again, as `Point` has it
+            point = level.answer(f - shift, shift)
             next_f = level.complete(point)
             if point.residual < _good_start(self._problem):
-                return next_f + point.shift, True
+                return next_f, point.shift, True
         if self._problem.is_symmetric:
-            return np.zeros(level.mass_a.size), True
+            return np.zeros(level.mass_a.size), 0.0, True
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, here = np.zeros(0), None
         for side, problem in coarse:
@@ -136,7 +137,7 @@ class _Run:
             f = run_rounds(below, f, Watch(below, lambda point: point.residual <= COARSE_TOL, COARSE_SUMS)).f
             self._coarse_work += below.n_sums / side**2
             here = problem
-        return np.zeros(level.mass_a.size) if here is None else prolong(f, here, finest), False
+        return np.zeros(level.mass_a.size) if here is None else prolong(f, here, finest), 0.0, False
 
     # --- when to stop ------------------------------------------------------------------------
 

@@ -22,11 +22,13 @@ _REBUILD_ROUNDS = 10  # a correction lives at least this long before pinned pote
 _RAISE = 4.0  # how much stiffer the correction gets with a rejection
 
 
-def run_rounds(level: Level, f: Float, watch: Watch, *, is_even: bool = False) -> Point:
+def run_rounds(level: Level, f: Float, watch: Watch, *, shift: float = 0.0, is_even: bool = False) -> Point:
     """Rounds from `f`, (n_a,), until `watch` says where to end.
 
     Parameters
     ----------
+    shift : float
+        Belongs to `f`; see `Point`.
     is_even : bool
         Whether `f` comes out of a plain round; otherwise one goes first, which evens out what carrying it between grids has roughened.
     """
@@ -34,7 +36,7 @@ def run_rounds(level: Level, f: Float, watch: Watch, *, is_even: bool = False) -
     memory = Anderson(level.mass_a, DEPTH)
     trust = _Trust(level)
     plain: Float | None = None  # what to take instead when the mixed step was bad
-    shift, dual, residual = 0.0, -np.inf, np.inf
+    dual, residual = -np.inf, np.inf
     while True:
         point = level.answer(f, shift)
         noise = _SAME_DUAL * abs(dual)
