@@ -14,6 +14,7 @@ slow minute of the machine falls on both. Writes benchmarks/out/cohort.json.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -49,8 +50,6 @@ def write_cohort(folder: Path, n_pairs: int) -> dict[str, int]:
 
 def child_memory_mb() -> list[float]:
     """Resident size of this process's workers."""
-    import os
-
     pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     found = []
     for pid in pids:
@@ -73,10 +72,16 @@ def whole_run(folder: Path, out: Path, n_pairs: int) -> dict[str, Any]:
         if done >= 0.97 * n_pairs and "late" not in memory:
             memory["late"] = child_memory_mb()
 
-    began = perf_counter()
+    before, began = os.times(), perf_counter()
     summary = run_cohort(folder, out, jobs=JOBS, report=False, progress=watch)
+    seconds, after = perf_counter() - began, os.times()
     assert (summary.done, summary.failed, summary.uncertified) == (n_pairs, 0, 0), summary
-    return {"seconds": perf_counter() - began, "memory_mb": memory}
+    return {
+        "seconds": seconds,
+        "memory_mb": memory,
+        "workers_user_s": after.children_user - before.children_user,
+        "workers_system_s": after.children_system - before.children_system,  # mostly the file system, making files
+    }
 
 
 def loop(setting: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +178,8 @@ def main(n_pairs: int, n_runs: int) -> None:
         "jobs": JOBS,
         "run_s": run_s,
         "runs_s": [run["seconds"] for run in runs],
+        "workers_user_s": [run["workers_user_s"] for run in runs],
+        "workers_system_s": [run["workers_system_s"] for run in runs],
         "loops_of_compare_s": loops_s[False],
         "loops_that_keep_s": loops_s[True],
         "pairs_per_s": n_pairs / run_s,
@@ -186,6 +193,8 @@ def main(n_pairs: int, n_runs: int) -> None:
         "memory_mb": memory_mb,
     }
     print(f"{n_pairs} pairs with {JOBS} workers: {spread(report['runs_s'])}, {n_pairs / run_s:.2f} pairs/s")
+    for part in ("user", "system"):
+        print(f"workers, {part} time: {spread(report[f'workers_{part}_s'])}")
     for words, ratio, seconds in (
         ("loop of compare, one core, nothing kept", "ratio_to_loop", loops_s[False]),
         ("the same with maps and rows written", "ratio_to_loop_that_keeps", loops_s[True]),
