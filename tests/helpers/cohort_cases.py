@@ -99,8 +99,11 @@ def check_every_pair_once(out: Path, folder: Path, n_pairs: int, bad: Sequence[i
         assert table.total_mass_moved[f"p{k:04d}"] == found.total_mass_moved
 
 
-def rows_here(queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], bool]) -> Iterator[Row | None]:
+def rows_here(
+    queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], bool], meanwhile: Callable[[], None]
+) -> Iterator[Row | None]:
     """`local_rows` without processes."""
+    meanwhile()
     while not is_stopping() and (chunk := queue.take()):
         for row in job.rows(chunk):
             kept = queue.settle(row)

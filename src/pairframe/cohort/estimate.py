@@ -15,7 +15,7 @@ from statistics import mean, median
 import numpy as np
 
 from pairframe.cohort.job import read_masks
-from pairframe.cohort.plan import make_plan
+from pairframe.cohort.plan import check_labels, make_plan
 from pairframe.cohort.portions import work_shape
 from pairframe.cohort.runner import checked_config, checked_jobs
 from pairframe.cohort.sources import Manifest, read_tasks
@@ -85,7 +85,9 @@ def estimate(
     """Look at up to 200 pairs, solve up to four of them; arguments as for `run_cohort`."""
     config, n_jobs = checked_config(config), checked_jobs(jobs)
     tasks = read_tasks(manifest, pairing)
-    plan = make_plan(tasks, ResultStore(out), config, retry_failed=retry_failed)
+    store = ResultStore(out)
+    check_labels(tasks, store)
+    plan = make_plan(tasks, store, config, retry_failed=retry_failed)
     sample = _spread(plan.todo, MAX_LOOKED_AT)
     seen = [(task, shape) for task in sample if (shape := _work_shape(task, config)) is not None]
     areas = [height * width for _, (height, width) in seen]

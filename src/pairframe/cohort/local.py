@@ -24,7 +24,13 @@ _STILLBORN = 3  # workers in a row that end themselves before they begin: then n
 _KILLED_EARLY = 50  # the same for workers that are killed from outside
 
 
-def local_rows(queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], bool]) -> Iterator[Row | None]:
+def local_rows(
+    queue: WorkQueue,
+    job: Job,
+    jobs: int,
+    is_stopping: Callable[[], bool],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Iterator[Row | None]:
     """The rows of everything in `queue`, as they come; None now and then, so that the caller can do something else.
 
     Parameters
@@ -33,10 +39,13 @@ def local_rows(queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], 
         Processes, with one thread each.
     is_stopping : callable
         True: no new portions; the generator ends when all workers have finished the pair they are at.
+    meanwhile : callable
+        Done while the workers start, before they get anything to do; its error ends them.
     """
     crew = [_Worker(job) for _ in range(min(jobs, len(queue)))]
     stillborn = 0
     try:
+        meanwhile()
         while True:
             for worker in crew:
                 if worker.is_idle and not is_stopping():

@@ -41,15 +41,19 @@ class Plan:
     relabelled: tuple[Row, ...] = ()
 
 
+def check_labels(tasks: Sequence[PairTask], store: ResultStore) -> None:
+    """Refuse labels that do not fit into the table. Half a second the first time, which loads the libraries for it."""
+    table = read_table(store.table_path).slice(0, 0) if store.exists() else None
+    upsert(table, [failed_row(task.pair_id, "", extra=task.carried) for task in tasks])
+
+
 def make_plan(
     tasks: Sequence[PairTask], store: ResultStore, config: TransportConfig, *, retry_failed: bool = False
 ) -> Plan:
-    """Hold the tasks against the table; labels that do not fit into it are refused here, before any work."""
-    table = read_table(store.table_path) if store.exists() else None
-    labels = [failed_row(task.pair_id, "", extra=task.carried) for task in tasks]
-    upsert(None if table is None else table.slice(0, 0), labels)
-    if table is None:
+    """Hold the tasks against the table."""
+    if not store.exists():
         return Plan(tuple(tasks), {})
+    table = read_table(store.table_path)
     carried = [name for name in table.column_names if name not in BY_NAME]
     known = ["pair_id", "status", "maps_group", "work_key", "source", "target", *carried]
     rows: dict[str, dict[str, Any]] = {row["pair_id"]: row for row in table.select(known).to_pylist()}

@@ -7,8 +7,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +19,7 @@ from pairframe.cohort.interval import with_frame_interval
 from pairframe.cohort.job import Job
 from pairframe.cohort.local import local_rows
 from pairframe.cohort.mark import RunMark
-from pairframe.cohort.plan import Plan, make_plan
+from pairframe.cohort.plan import Plan, check_labels, make_plan
 from pairframe.cohort.portions import cut_into_chunks
 from pairframe.cohort.progress import CohortProgress, ProgressCallback
 from pairframe.cohort.sources import Manifest, read_tasks
@@ -121,13 +123,17 @@ def run_cohort(
     store.create(overwrite=overwrite)
     began = time.monotonic()
     with RunMark(store.out) as mark, _stop_on_interrupt(mark.stop) as is_stopping:
+        check = partial(check_labels, tasks, store)
+        is_later = client is None and not store.exists()  # all pairs are to do: workers may start meanwhile
+        if not is_later:
+            check()
         plan = make_plan(tasks, store, config, retry_failed=retry_failed)
         tally = _Tally(plan, len(tasks), is_stopping, progress)
         writer = _Writer(store, [task.pair_id for task in tasks])
         writer.add(*plan.relabelled)
         job = Job(config, store.out, mark.token)
         try:
-            for row in _rows(plan, job, n_jobs, client, is_stopping):
+            for row in _rows(plan, job, n_jobs, client, is_stopping, check if is_later else lambda: None):
                 if row is not None:
                     tally.count(row)
                     writer.add(row)
@@ -146,13 +152,20 @@ def run_cohort(
     )
 
 
-def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_stopping: Callable[[], bool]) -> Rows:
+def _rows(
+    plan: Plan,
+    job: Job,
+    jobs: int,
+    client: AnyClient | str | None,
+    is_stopping: Callable[[], bool],
+    meanwhile: Callable[[], None],
+) -> Rows:
     if not plan.todo or is_stopping():  # Ctrl-C while files were read: no worker need start
         return
     if client is None:
         queue = WorkQueue(cut_into_chunks(plan.todo, jobs, job.config, is_stopping))
         if not is_stopping():
-            yield from local_rows(queue, job, jobs, is_stopping)
+            yield from local_rows(queue, job, jobs, is_stopping, meanwhile)
         return
     with connected(client) as cluster:
         queue = WorkQueue(cut_into_chunks(plan.todo, max(4, n_threads_of(cluster)), job.config, is_stopping))
@@ -163,31 +176,56 @@ def _rows(plan: Plan, job: Job, jobs: int, client: AnyClient | str | None, is_st
 class _Writer:
     """Commits rows in batches: every commit writes the whole table, so the larger it is, the rarer they are.
 
-    Rows arrive as they are done, large pairs first; the table has them in the `order` of the manifest.
+    In a thread, because workers that have finished their portion wait for the next one. Rows arrive as they are done, large
+    pairs first; the table has them in the `order` of the manifest.
     """
 
     def __init__(self, store: ResultStore, order: list[str]) -> None:
         self._store, self._order = store, order
         self._rows: list[Row] = []
+        self._on_the_way: list[Row] = []
+        self._going: Future[float] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pairframe-commit")
         self._next_at = time.monotonic() + _COMMIT_EVERY_S
 
     def add(self, *rows: Row) -> None:
         self._rows.extend(rows)
 
     def flush_when_due(self) -> None:
-        if self._rows and time.monotonic() >= self._next_at:
-            try:
-                self.flush()
-            except (StoreWriteError, StoreLockedError):  # rows are still here: the last flush will tell, if it must
-                self._next_at = time.monotonic() + _COMMIT_AT_LAST_S
+        if self._going is not None and self._going.done():
+            self._settle()
+        if self._going is None and self._rows and time.monotonic() >= self._next_at:
+            self._begin()
 
     def flush(self) -> None:
+        """The last one: an error is told."""
+        try:
+            if self._going is not None:
+                self._settle()
+            if self._rows:
+                self._begin().result()
+        finally:
+            self._thread.shutdown()
+
+    def _begin(self) -> Future[float]:
+        self._on_the_way, self._rows = self._rows, []
+        self._going = self._thread.submit(self._commit, self._on_the_way)
+        return self._going
+
+    def _commit(self, rows: list[Row]) -> float:
         began = time.monotonic()
-        self._store.commit(self._rows, order=self._order)
-        self._rows.clear()
-        now = time.monotonic()
-        wait_s = max(_COMMIT_EVERY_S, (now - began) / _COMMIT_SHARE)
-        self._next_at = now + min(wait_s, _COMMIT_AT_LAST_S)
+        self._store.commit(rows, order=self._order)
+        return time.monotonic() - began
+
+    def _settle(self) -> None:
+        """Wait for the commit on the way. Rows that it could not write are kept: the last flush will tell, if it must."""
+        assert self._going is not None
+        going, self._going = self._going, None
+        try:
+            wait_s = min(max(_COMMIT_EVERY_S, going.result() / _COMMIT_SHARE), _COMMIT_AT_LAST_S)
+        except (StoreWriteError, StoreLockedError):
+            self._rows, wait_s = self._on_the_way + self._rows, _COMMIT_AT_LAST_S
+        self._on_the_way, self._next_at = [], time.monotonic() + wait_s
 
 
 class _Tally:
