@@ -277,7 +277,7 @@ def test_light_pictures_are_those_of_the_whole_result_and_read_only_the_work_gri
     result = pf.compare(a, b, pf.TransportConfig(px_size_um=2.0, downsample_factor=2, reach_um=9.0))
     result.save(tmp_path / "out", pair_id="one")
     (group,) = (tmp_path / "out/maps.zarr").glob("one-*")
-    for unneeded in ("cost_source", "mass_created", "velocity_dy", "trace"):
+    for unneeded in ("cost_source", "mass_created", "velocity_dy"):
         shutil.rmtree(group / unneeded)
     light = make_pictures(read_light(group, "one"), tmp_path / "light")
     whole = make_pictures(result, tmp_path / "whole")

@@ -182,7 +182,7 @@ def test_an_array_of_another_shape_is_noticed(out: Path) -> None:
         ("mass_created", "shape", lambda sides: [sides[0] + 1, sides[1]], "mass_created has the shape"),
         ("mass_created", "dimension_names", lambda names: names[::-1], "mass_created has the dimensions"),
         ("work_maps", "shape", lambda sides: [sides[0] - 1, *sides[1:]], "work_maps has the shape"),
-        ("trace", "shape", lambda sides: sides[:1], "trace has the dimensions"),
+        ("work_maps", "dimension_names", lambda names: names[:1], "work_maps has the dimensions"),
     ):
         node = json.loads(sound)
         array = node["consolidated_metadata"]["metadata"][name]
@@ -190,6 +190,16 @@ def test_an_array_of_another_shape_is_noticed(out: Path) -> None:
         file.write_text(json.dumps(node))
         with pytest.raises(BrokenStoreError, match=match):
             pf.load(out)
+
+
+@pytest.mark.parametrize("trace", ["[[1, 2]]", "[1]", '[["a", "b", "c"]]', "no json", 7])
+def test_a_damaged_history_is_noticed(out: Path, trace: object) -> None:
+    file = group_of(out) / "zarr.json"
+    node = json.loads(file.read_text())
+    node["attributes"]["trace"] = trace
+    file.write_text(json.dumps(node))
+    with pytest.raises(BrokenStoreError, match="run this comparison again"):
+        pf.load(out)
 
 
 @pytest.mark.parametrize(

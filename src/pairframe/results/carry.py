@@ -39,13 +39,12 @@ def carried_potentials(
     coarser = old.downsample_factor / transform.downsample_factor
     ratio = coarser**result.scales.power
     work = result.work
-    source, target = (
-        carry_to_grid(potential, old, transform) * ratio for potential in (work.potential_source, work.potential_target)
+    on_grid = carry_to_grid(
+        old, transform, work.potential_source, work.potential_target, work.mass_source, work.mass_target
     )
-    before, after = (
-        float(np.abs(np.nan_to_num(carry_to_grid(mass, old, transform)) / coarser**2 - mass_source).sum())
-        for mass in (work.mass_source, work.mass_target)
-    )
+    source, target = (potential * ratio for potential in on_grid[:2])
+    # What lies off the old grid adds the same to both.
+    before, after = (float(np.nansum(np.abs(mass / coarser**2 - mass_source))) for mass in on_grid[2:])
     if after < before and metric == "sqeuclidean":  # measured: of a distance, the source's own is the better start
         source = -target
     return (source, target) if np.isfinite(source).any() and np.isfinite(target).any() else None

@@ -110,11 +110,9 @@ def weighted_quantiles(values: Float, weights: Float, shares: Sequence[float]) -
 
 def _gradients(velocity_px: Float, valid: Bool, weight: Float) -> dict[str, float]:
     # Work px per frame, over work px: 1/frame, whatever the pixel size.
-    dy, dx = np.ascontiguousarray(np.moveaxis(velocity_px, -1, 0))
-    found = {
-        "velocity_divergence": known_difference(dy, valid, 0) + known_difference(dx, valid, 1),
-        "velocity_curl": known_difference(dy, valid, 1) - known_difference(dx, valid, 0),
-    }
+    fields = np.ascontiguousarray(np.moveaxis(velocity_px, -1, 0))
+    (dy_by_y, dx_by_y), (dy_by_x, dx_by_x) = (known_difference(fields, valid, axis) for axis in (0, 1))
+    found = {"velocity_divergence": dy_by_y + dx_by_x, "velocity_curl": dy_by_x - dx_by_y}
     summary = {}
     for name, field in found.items():
         on = np.isfinite(field) & (weight > 0)
@@ -124,20 +122,21 @@ def _gradients(velocity_px: Float, valid: Bool, weight: Float) -> dict[str, floa
     return summary
 
 
-def known_difference(field: Float, valid: Bool, axis: int) -> Float:
-    """Derivative of a field (H, W) along an axis, per pixel, from the neighbours that are known.
+def known_difference(fields: Float, valid: Bool, axis: int) -> Float:
+    """Derivatives of fields (..., H, W) along an axis of the image, per pixel, from the neighbours that are known (H, W).
 
     Central where both neighbours are known, one-sided where one is, NaN where none is or the pixel itself is not known.
     """
-    field, valid = np.moveaxis(field, axis, 0), np.moveaxis(valid, axis, 0)
-    total, steps = np.zeros(field.shape), np.zeros(field.shape)
-    both = valid[1:] & valid[:-1]
-    step = np.where(both, field[1:] - field[:-1], 0.0)
-    for slot in (slice(None, -1), slice(1, None)):  # the step after each pixel, and the step before it
-        total[slot] += step
-        steps[slot] += both
-    mean = np.divide(total, steps, out=np.full(field.shape, np.nan), where=steps > 0)
-    return np.moveaxis(mean, 0, axis)
+    before = (..., slice(None, -1), slice(None)) if axis == 0 else (..., slice(None, -1))
+    after = (..., slice(1, None), slice(None)) if axis == 0 else (..., slice(1, None))
+    both = valid[after] & valid[before]
+    step = np.where(both, fields[after] - fields[before], 0.0)
+    total, steps = np.zeros(fields.shape), np.zeros(valid.shape)
+    for place in (before, after):  # the step after each pixel, and the step before it
+        total[place] += step
+        steps[place] += both
+    steps[steps == 0] = np.nan
+    return total / steps
 
 
 # --- wavelengths -----------------------------------------------------------------------------
@@ -164,8 +163,9 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
     if not valid.any():
         return [math.nan] * len(BAND_NAMES)
     box = _known_box(valid)
-    field = np.where(valid[box][..., None], velocity_px[box], 0.0)
-    energy = (dctn(field, norm="ortho", axes=(0, 1)) ** 2).sum(axis=-1)
+    fields = np.where(valid[box], np.moveaxis(velocity_px[box], -1, 0), 0.0)
+    energy_y, energy_x = np.square(dctn(fields, norm="ortho", axes=(1, 2)))
+    energy = energy_y + energy_x
     total = float(energy.sum())
     if total == 0:
         return [math.nan] * len(BAND_NAMES)

@@ -13,7 +13,7 @@ from pairframe.errors import StoreRowError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 VERSION_KEY = "pairframe_schema_version"
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 

@@ -74,7 +74,10 @@ def table_bytes(table: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    # Nearly every number is another one: dictionaries and statistics would only be more to write.
+    pq.write_table(
+        table, sink, compression="zstd", write_page_checksum=True, use_dictionary=False, write_statistics=False
+    )
     content: bytes = sink.getvalue().to_pybytes()
     return content
 

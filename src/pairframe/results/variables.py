@@ -21,14 +21,14 @@ from pairframe.results.schema import FIELDS, SCHEMA_VERSION
 CANON = ("y_um", "x_um")
 WORK = ("work_y_um", "work_x_um")
 COORDINATES = (*CANON, *WORK)
-# One array each: a file system is slower at making files than we are at solving small pairs.
-WORK_MAPS, TRACE = "work_maps", "trace"
-DIMS = {WORK_MAPS: ("work_map", *WORK), TRACE: ("trace_field", "trace_step")}
+# One array: a file system is slower at making files than we are at solving small pairs.
+WORK_MAPS = "work_maps"
+DIMS = {WORK_MAPS: ("work_map", *WORK)}
 _PLAIN_WORK_MAPS = (
     *("mass_source", "mass_target", "mass_created", "mass_destroyed"),
     *("cost_source", "cost_target", "potential_source", "potential_target"),
 )
-LABELS = {WORK_MAPS: (*_PLAIN_WORK_MAPS, "velocity_dy", "velocity_dx"), TRACE: TraceRecord._fields}
+LABELS = {WORK_MAPS: (*_PLAIN_WORK_MAPS, "velocity_dy", "velocity_dx")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Variable:
 
 
 def variables_of(result: TransportResult) -> list[Variable]:
-    """Coordinates, the canonical maps, all maps on the work grid (`WORK_MAPS`) and the solve's history (`TRACE`)."""
+    """Coordinates, the canonical maps, and all maps on the work grid (`WORK_MAPS`)."""
     transform, work, power, unit = result.transform, result.work, result.scales.power, result.length_unit
     cost_um = f"pixel mass {unit}^2" if power == 2 else f"pixel mass {unit}"
     mass, velocity = "pixel mass", result.velocity_field
@@ -70,12 +70,11 @@ def variables_of(result: TransportResult) -> list[Variable]:
         ("mass_destroyed", result.mass_destroyed, mass, "destroyed mass per pixel"),
         ("velocity_dy", velocity[..., 0], f"{unit}/frame", "displacement down; NaN where unknown"),
         ("velocity_dx", velocity[..., 1], f"{unit}/frame", "displacement to the right; NaN where unknown"),
-        ("velocity_valid", result.velocity_valid, "1", "where the displacement is known"),
         ("cost_source", result.cost_source, cost_um, "transport cost by where it started"),
         ("cost_target", result.cost_target, cost_um, "transport cost by where it ended"),
     ):
         found.append(Variable(name, CANON, values, units, meaning))
-    return [*found, _work_maps(work, power), _trace(work)]
+    return [*found, _work_maps(work, power)]
 
 
 def attributes_of(result: TransportResult) -> dict[str, Any]:
@@ -95,6 +94,8 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
         "notices": json.dumps(list(result.notices)),
+        "trace_fields": " ".join(TraceRecord._fields),
+        "trace": json.dumps([[plain_number(value) for value in record] for record in result.work.trace]),
     }
 
 
@@ -102,11 +103,12 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
     """The result whose `variables_of` and `attributes_of` these are."""
     work = dict(zip(LABELS[WORK_MAPS], variables[WORK_MAPS], strict=True))
     scalars: dict[str, Any] = {column.name: _FROM_PLAIN[column.kind](attributes[column.name]) for column in FIELDS}
-    arrays = ("mass_created", "mass_destroyed", "velocity_valid", "cost_source", "cost_target")
+    arrays = ("mass_created", "mass_destroyed", "cost_source", "cost_target")
     maps: dict[str, Any] = {name: variables[name] for name in arrays}
     return TransportResult(
         **maps,
         velocity_field=_velocity(variables),
+        velocity_valid=np.isfinite(variables["velocity_dy"]),
         **scalars,
         status=Status(attributes["status"]),
         config=TransportConfig.from_json(attributes["config"]),
@@ -117,7 +119,7 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
             **{name: work[name] for name in _PLAIN_WORK_MAPS},
             velocity_px=_velocity(work),
             velocity_valid=np.isfinite(work["velocity_dy"]),
-            trace=tuple(TraceRecord(*record) for record in variables[TRACE].T.tolist()),
+            trace=tuple(TraceRecord(*map(float, record)) for record in json.loads(attributes["trace"])),
         ),
     )
 
@@ -144,14 +146,6 @@ def _work_maps(work: WorkMaps, power: int) -> Variable:
     units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px/frame",) * 2)
     meaning = "maps per work pixel; potentials are NaN off the masks, displacements where unknown"
     return Variable(WORK_MAPS, DIMS[WORK_MAPS], values, units, meaning)
-
-
-def _trace(work: WorkMaps) -> Variable:
-    """(3, steps)."""
-    values = np.array(work.trace, dtype=np.float64).reshape(-1, len(LABELS[TRACE])).T
-    return Variable(
-        TRACE, DIMS[TRACE], values, ("kernel applications", "pixel mass work px^2", "1"), "the solve's history"
-    )
 
 
 def _coordinates(transform: GridTransform, unit: str) -> list[Variable]:
