@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pairframe.cli.app import app
-from pairframe.cli.bench import run_bench
-from pairframe.cli.bench.command import strict
+from pairframe.cli.bench.command import run_bench, strict
 from pairframe.cli.bench.contestants import Contestant, Deadline
 from pairframe.cli.bench.problems import PairSpec, masks_of, problem_of
 from pairframe.cli.bench.race import certify, find, timed

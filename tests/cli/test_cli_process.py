@@ -111,3 +111,13 @@ def _read_until(terminal: int, word: str | None, seconds: float) -> str:
             break
         shown += piece
     return shown.decode(errors="replace")
+
+
+def test_workers_that_read_the_program_again_load_no_command_line() -> None:
+    code = f"""
+import runpy, sys
+runpy.run_path({PROGRAM!r}, run_name="__mp_main__")  # as multiprocessing does in a new process
+print([name for name in ("typer", "rich", "pairframe.cli.app", "numpy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -3,6 +3,12 @@
 0 all good, 1 some pairs failed, 2 bad input or usage. It computes nothing itself.
 """
 
-from pairframe.cli.app import main
-
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    # Only now: the worker processes of a run read the script that calls this again, and have no use for the rest.
+    from pairframe.cli.app import main as run
+
+    run()

@@ -237,7 +237,7 @@ def bench(
     quiet: Quiet = False,
 ) -> None:
     """Measure time to a certified answer, memory and scaling here, against the peers that are installed."""
-    from pairframe.cli.bench import run_bench
+    from pairframe.cli.bench.command import run_bench
 
     run_bench(out, quick=quick, only=only, part=part, scripts=scripts, quiet=quiet)
 
