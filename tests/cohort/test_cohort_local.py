@@ -14,8 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.cohort_cases import CONFIG, DeadlyJob, check_every_pair_once, rows_of_a_full_disk, write_pairs, write_table
+from helpers.cohort_cases import (
+    CONFIG,
+    DeadlyJob,
+    check_every_pair_once,
+    rows_of_a_full_disk,
+    write_frame,
+    write_pairs,
+    write_table,
+)
 
+import pairframe as pf
 from pairframe.cohort import run_cohort
 from pairframe.cohort.local import local_rows
 from pairframe.cohort.mark import RunMark
@@ -146,6 +155,35 @@ def test_killed_workers_lose_nothing(tmp_path: Path, n_pairs: int, every_s: floa
     assert process.returncode == 1, said  # one mask is broken
     assert killed > 0
     run_again_and_check(manifest, out, folder, n_pairs, bad)
+
+
+@pytest.mark.slow
+def test_killed_workers_change_no_answer_of_a_series(tmp_path: Path) -> None:
+    """Pairs that share masks share self-problems and start from each other; a new worker begins somewhere in between."""
+    folder, out = tmp_path / "masks", tmp_path / "out"
+    for s in range(4):
+        for t in range(41):
+            write_frame(folder / f"s{s}" / f"t{t:02d}.png", 5 + 0.37 * s + 0.05 * t, 0.3 * t)
+    rng = np.random.default_rng(4)
+    killed = 0
+    with program(folder, out) as process:
+        wait_until(out, 4, process)
+        while process.poll() is None:
+            workers = workers_of(process.pid)
+            if workers and killed < 20:
+                os.kill(int(rng.choice(workers)), signal.SIGKILL)
+                killed += 1
+                wait_until(out, n_groups(out) + 4, process)
+            time.sleep(0.5 * rng.random())
+    assert killed > 3
+    run_cohort(folder, out, CONFIG, jobs=2, report=False)  # pairs that were killed twice
+    store, tasks = ResultStore(out), read_tasks(folder)
+    assert store.pair_ids() == [task.pair_id for task in tasks]
+    assert (store.table().status == "converged").all()
+    for task in tasks:
+        found, expected = store.load(task.pair_id), pf.compare(task.source.spec, task.target.spec, CONFIG)
+        np.testing.assert_allclose(found.mass_created, expected.mass_created, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(found.velocity_field, expected.velocity_field, rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow

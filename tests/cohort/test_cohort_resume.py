@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.cohort_cases import CONFIG, rows_here, write_frame, write_pairs, write_series, write_table
 
@@ -20,8 +23,9 @@ from pairframe.cohort.estimate import estimate
 from pairframe.cohort.job import Job, _mask_key, read_masks
 from pairframe.cohort.mark import RunMark, is_going_on
 from pairframe.cohort.portions import cut_into_chunks, work_shape
-from pairframe.cohort.progress import CohortProgress, PlainLines, duration
+from pairframe.cohort.progress import CohortProgress, Looking, PlainLines, duration
 from pairframe.cohort.sources import read_tasks
+from pairframe.cohort.tasks import PairTask
 from pairframe.errors import (
     BrokenEngineError,
     CohortError,
@@ -418,7 +422,42 @@ def test_ctrl_c_while_masks_are_looked_at_ends_there(tmp_path: Path) -> None:
     tasks = read_tasks(write_series(tmp_path, n_series=2, n_frames=6))
     for config in (CONFIG, replace(CONFIG, crop_policy="bucketed", bucket_shapes=((64, 64),))):
         assert cut_into_chunks(tasks, 1, config)
-        assert cut_into_chunks(tasks, 1, config, lambda: True) == []
+        assert cut_into_chunks(tasks, 1, config, Looking(is_stopping=lambda: True)) == []
+
+
+def test_ctrl_c_while_a_resumed_run_looks_at_its_masks_ends_there_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    masks, out = write_pairs(tmp_path / "masks", 6), tmp_path / "out"
+    run(masks, out)
+    before = ResultStore(out).table()
+    looked_at: list[str] = []
+
+    def look(task: PairTask, *more: object) -> str:
+        looked_at.append(task.pair_id)
+        if len(looked_at) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)  # the main thread hears of it
+        time.sleep(0.05)
+        return work_key(task, *more)
+
+    with monkeypatch.context() as slowly:
+        slowly.setattr("pairframe.cohort.plan.work_key", look)
+        slowly.setattr("pairframe.cohort.plan._HASHING_THREADS", 1)
+        with pytest.raises(KeyboardInterrupt):
+            run(masks, out)
+    assert 2 <= len(looked_at) < 6
+    pd.testing.assert_frame_equal(ResultStore(out).table(), before)
+    assert run(masks, out).skipped == 6
+
+
+def test_a_long_look_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[CohortProgress] = []
+    assert list(Looking(told.append).over(iter("abc"), 3)) == ["a", "b", "c"]
+    assert told == []  # nobody waited
+    monkeypatch.setattr("pairframe.cohort.progress._LOOK_EVERY_S", -1.0)
+    assert list(Looking(told.append).over(iter("abc"), 3)) == ["a", "b", "c"]
+    assert [progress.line() for progress in told] == [f"looking at masks: {n} of 3" for n in (1, 2, 3)]
 
 
 def test_no_memory_for_a_look_is_the_workers_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairframe.cohort.content import Digests, is_reachable, work_key
+from pairframe.cohort.progress import Looking
 from pairframe.cohort.tasks import PairTask
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore, failed_row
@@ -17,6 +18,7 @@ from pairframe.results.table import read_table, upsert
 
 Chunk = tuple[PairTask, ...]
 _HASHING_THREADS = 8
+_QUIETLY = Looking()
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,14 @@ def check_labels(tasks: Sequence[PairTask], store: ResultStore) -> None:
 
 
 def make_plan(
-    tasks: Sequence[PairTask], store: ResultStore, config: TransportConfig, *, retry_failed: bool = False
+    tasks: Sequence[PairTask],
+    store: ResultStore,
+    config: TransportConfig,
+    *,
+    retry_failed: bool = False,
+    looking: Looking = _QUIETLY,
 ) -> Plan:
-    """Hold the tasks against the table."""
+    """Hold the tasks against the table; nothing is to do when the run is stopping before all masks were looked at."""
     if not store.exists():
         return Plan(tuple(tasks), {})
     table = read_table(store.table_path)
@@ -75,8 +82,13 @@ def make_plan(
         # A disk that is not there today is no reason to throw away what was computed from it.
         return row["status"] != FAILED and not is_reachable(task)
 
-    with ThreadPoolExecutor(_HASHING_THREADS, thread_name_prefix="pairframe-hash") as threads:
-        done = list(threads.map(is_done, tasks))
+    threads = ThreadPoolExecutor(_HASHING_THREADS, thread_name_prefix="pairframe-hash")
+    try:
+        done = list(looking.over(threads.map(is_done, tasks), len(tasks)))
+    finally:
+        threads.shutdown(cancel_futures=True)
+    if len(done) < len(tasks):
+        return Plan((), {})
     kept = [task for task, is_kept in zip(tasks, done, strict=True) if is_kept]
     unreachable = [task for task in kept if rows[task.pair_id]["status"] != FAILED and not is_reachable(task)]
     is_away = {task.pair_id for task in unreachable}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
-from typing import TypeVar
 
 from pairframe.cohort.plan import Chunk
+from pairframe.cohort.progress import Looking, Thing
 from pairframe.cohort.tasks import PairTask
 from pairframe.engines.threads import n_cores
 from pairframe.errors import PairframeError
@@ -22,16 +22,16 @@ MAX_CHUNK = 16
 _CHUNKS_PER_WORKER = 8
 _NOT_TO_BE_HAD = (PairframeError, OSError, MemoryError)  # a worker will say what it is
 Bucket = tuple[int, ...]  # larger ones compare as larger
-Thing = TypeVar("Thing")
+_QUIETLY = Looking()
 
 
 def cut_into_chunks(
     tasks: Sequence[PairTask],
     n_workers: int,
     config: TransportConfig,
-    is_stopping: Callable[[], bool] = lambda: False,
+    looking: Looking = _QUIETLY,
 ) -> list[Chunk]:
-    """Portions of one bucket each; none when it `is_stopping` before they are known.
+    """Portions of one bucket each; none when the run is stopping before they are known.
 
     With ``crop_policy="bucketed"`` that is the shape that a pair is solved on: an engine that compiles for a shape does so
     once for many pairs. Otherwise there are about as many work grids as pairs, and a bucket is a class of canvases of similar
@@ -41,12 +41,12 @@ def cut_into_chunks(
     size = max(1, min(MAX_CHUNK, len(tasks) // (_CHUNKS_PER_WORKER * n_workers)))
     pieces = _pieces(tasks, size)
     if config.crop_policy == "bucketed":
-        buckets = _each(partial(_work_bucket, config=config), {task.pair_id: task for task in tasks}, is_stopping)
+        buckets = _each(partial(_work_bucket, config=config), {task.pair_id: task for task in tasks}, looking)
     else:  # whoever shares a mask shares its canvas; a stack has all of its own in one file
         files = {task.pair_id: _file(piece[0]) for piece in pieces for task in piece}
-        canvases = _each(_canvas_bucket, {file: file for file in files.values()}, is_stopping)
+        canvases = _each(_canvas_bucket, {file: file for file in files.values()}, looking)
         buckets = {pair_id: canvases[file] for pair_id, file in files.items() if file in canvases}
-    if is_stopping():
+    if looking.is_stopping():
         return []
     pieces = [list(run) for piece in pieces for _, run in groupby(piece, key=lambda task: buckets[task.pair_id])]
     pieces.sort(key=lambda piece: buckets[piece[0].pair_id], reverse=True)  # stable: a series keeps its order
@@ -84,20 +84,13 @@ def _pieces(tasks: Sequence[PairTask], size: int) -> list[list[PairTask]]:
     return pieces
 
 
-def _each(
-    look: Callable[[Thing], Bucket], things: Mapping[str, Thing], is_stopping: Callable[[], bool]
-) -> dict[str, Bucket]:
-    """The bucket of everything, by name; some are missing when it `is_stopping`."""
-    found: dict[str, Bucket] = {}
+def _each(look: Callable[[Thing], Bucket], things: Mapping[str, Thing], looking: Looking) -> dict[str, Bucket]:
+    """The bucket of everything, by name; some are missing when the run is stopping."""
     threads = ThreadPoolExecutor(n_cores(), thread_name_prefix="pairframe-look")  # each may hold a pair of masks
     try:
-        for name, bucket in zip(things, threads.map(look, things.values()), strict=True):
-            if is_stopping():
-                break
-            found[name] = bucket
+        return dict(looking.over(zip(things, threads.map(look, things.values()), strict=True), len(things)))
     finally:
         threads.shutdown(cancel_futures=True)
-    return found
 
 
 def _work_bucket(task: PairTask, config: TransportConfig) -> Bucket:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 PLAIN_EVERY_S = 10.0
+_LOOK_EVERY_S = 1.0
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -20,11 +22,13 @@ class CohortProgress:
     Attributes
     ----------
     phase : str
-        ``solving``, ``stopping`` (after Ctrl-C) or ``report``.
+        ``looking`` (what is there, and how large; told only when it takes a while), ``solving``, ``stopping`` (after Ctrl-C) or
+        ``report``.
     done, failed, kept : int
         Pairs solved and failed in this run, and kept from earlier ones.
     total : int
-        All pairs of the manifest; in the phase ``report``, pairs to draw (`done` counts them).
+        All pairs of the manifest; in the phases ``looking`` and ``report``, what there is to look at or to draw (`done`
+        counts it).
     seconds : float
         Since the phase began.
     """
@@ -49,6 +53,8 @@ class CohortProgress:
 
     def line(self) -> str:
         """One line for a person."""
+        if self.phase == "looking":
+            return f"looking at masks: {self.done} of {self.total}"
         if self.phase == "report":
             return f"report: {self.done} of {self.total} pairs drawn"
         words = [f"{self.kept + self.done + self.failed} of {self.total} pairs", f"{self.failed} failed"]
@@ -64,6 +70,26 @@ class CohortProgress:
 
 
 ProgressCallback = Callable[[CohortProgress], None]
+
+
+@dataclass(frozen=True)
+class Looking:
+    """Goes through many things before the first pair is solved: tells how far it is, and gives up when the run is stopping."""
+
+    progress: ProgressCallback | None = None
+    is_stopping: Callable[[], bool] = lambda: False
+
+    def over(self, things: Iterable[Thing], total: int) -> Iterator[Thing]:
+        """The things, one by one; fewer than `total` when it is stopping."""
+        began = told_at = time.monotonic()
+        for done, thing in enumerate(things, 1):
+            if self.is_stopping():
+                return
+            yield thing
+            now = time.monotonic()
+            if self.progress is not None and now - told_at > _LOOK_EVERY_S:
+                told_at = now
+                self.progress(CohortProgress("looking", done, 0, 0, total, now - began))
 
 
 def duration(seconds: float) -> str:

@@ -21,7 +21,7 @@ from pairframe.cohort.local import local_rows
 from pairframe.cohort.mark import RunMark
 from pairframe.cohort.plan import Plan, check_labels, make_plan
 from pairframe.cohort.portions import cut_into_chunks
-from pairframe.cohort.progress import CohortProgress, ProgressCallback
+from pairframe.cohort.progress import CohortProgress, Looking, ProgressCallback
 from pairframe.cohort.sources import Manifest, read_tasks
 from pairframe.cohort.tidy import remove_orphans
 from pairframe.cohort.work_queue import WorkQueue
@@ -127,13 +127,14 @@ def run_cohort(
         is_later = client is None and not store.exists()  # all pairs are to do: workers may start meanwhile
         if not is_later:
             check()
-        plan = make_plan(tasks, store, config, retry_failed=retry_failed)
+        looking = Looking(progress, is_stopping)
+        plan = make_plan(tasks, store, config, retry_failed=retry_failed, looking=looking)
         tally = _Tally(plan, len(tasks), is_stopping, progress)
         writer = _Writer(store, [task.pair_id for task in tasks])
         writer.add(*plan.relabelled)
         job = Job(config, store.out, mark.token)
         try:
-            for row in _rows(plan, job, n_jobs, client, is_stopping, check if is_later else lambda: None):
+            for row in _rows(plan, job, n_jobs, client, looking, check if is_later else lambda: None):
                 if row is not None:
                     tally.count(row)
                     writer.add(row)
@@ -157,18 +158,19 @@ def _rows(
     job: Job,
     jobs: int,
     client: AnyClient | str | None,
-    is_stopping: Callable[[], bool],
+    looking: Looking,
     meanwhile: Callable[[], None],
 ) -> Rows:
+    is_stopping = looking.is_stopping
     if not plan.todo or is_stopping():  # Ctrl-C while files were read: no worker need start
         return
     if client is None:
-        queue = WorkQueue(cut_into_chunks(plan.todo, jobs, job.config, is_stopping))
+        queue = WorkQueue(cut_into_chunks(plan.todo, jobs, job.config, looking))
         if not is_stopping():
             yield from local_rows(queue, job, jobs, is_stopping, meanwhile)
         return
     with connected(client) as cluster:
-        queue = WorkQueue(cut_into_chunks(plan.todo, max(4, n_threads_of(cluster)), job.config, is_stopping))
+        queue = WorkQueue(cut_into_chunks(plan.todo, max(4, n_threads_of(cluster)), job.config, looking))
         if not is_stopping():
             yield from dask_rows(queue, job, cluster, is_stopping)
 
