@@ -277,7 +277,7 @@ def test_ctrl_c_finishes_the_running_pairs_and_the_same_command_goes_on(tmp_path
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    assert "the same command goes on from here" in said
+    assert "the same command goes on from what is kept" in said
     kept = ResultStore(out).pair_ids()
     assert 2 <= len(kept) < 30
     assert n_groups(out) == len(kept), "a pair was cut off in the middle"
@@ -285,6 +285,19 @@ def test_ctrl_c_finishes_the_running_pairs_and_the_same_command_goes_on(tmp_path
     summary = run_cohort(manifest, out, CONFIG, jobs=2, report=False)
     assert (summary.done, summary.skipped, summary.failed) == (30 - len(kept), len(kept), 0)
     check_every_pair_once(out, folder, 30, checked=3)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.2, 0.4])
+def test_ctrl_c_while_workers_start_is_quiet(tmp_path: Path, after_s: float) -> None:
+    manifest = write_pairs(tmp_path / "masks", 30)
+    with program(manifest, tmp_path / "out") as process:
+        while not workers_of(process.pid) and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(after_s)
+        os.killpg(process.pid, signal.SIGINT)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said, said
 
 
 def test_a_dying_pool_of_stillborn_workers_does_not_go_on_for_ever(tmp_path: Path) -> None:

@@ -100,10 +100,10 @@ def check_every_pair_once(out: Path, folder: Path, n_pairs: int, bad: Sequence[i
 
 
 def rows_here(
-    queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], bool], meanwhile: Callable[[], None]
+    queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], bool], prepare: Callable[[], None]
 ) -> Iterator[Row | None]:
     """`local_rows` without processes."""
-    meanwhile()
+    prepare()
     while not is_stopping() and (chunk := queue.take()):
         for row in job.rows(chunk):
             kept = queue.settle(row)

@@ -84,7 +84,7 @@ def run_run(job: RunJob, *, dry_run: bool = False, quiet: bool = False) -> None:
                 progress=show,
             )
     except KeyboardInterrupt:
-        say("pairframe: stopped; what was done is kept, and the same command goes on from here")
+        say("pairframe: stopped; the same command goes on from what is kept")
         raise
     except (ClusterError, WorkerDiedError) as error:  # neither input nor usage: it can be resumed
         say(f"pairframe: {error}")

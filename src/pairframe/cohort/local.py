@@ -6,6 +6,7 @@ import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ def local_rows(
     job: Job,
     jobs: int,
     is_stopping: Callable[[], bool],
-    meanwhile: Callable[[], None] = lambda: None,
+    prepare: Callable[[], None] = lambda: None,
 ) -> Iterator[Row | None]:
     """The rows of everything in `queue`, as they come; None now and then, so that the caller can do something else.
 
@@ -39,13 +40,13 @@ def local_rows(
         Processes, with one thread each.
     is_stopping : callable
         True: no new portions; the generator ends when all workers have finished the pair they are at.
-    meanwhile : callable
-        Done while the workers start, before they get anything to do; its error ends them.
+    prepare : callable
+        Done while the workers start; may fill the queue. Its error ends them.
     """
-    crew = [_Worker(job) for _ in range(min(jobs, len(queue)))]
+    crew = [_Worker(job) for _ in range(jobs)]
     stillborn = 0
     try:
-        meanwhile()
+        prepare()
         while True:
             for worker in crew:
                 if worker.is_idle and not is_stopping():
@@ -110,7 +111,8 @@ class _Worker:
         context: Any = OneThreadContext()
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, job), daemon=True)
-        # Ctrl-C on a terminal reaches all processes: it is for us alone.
+        # Ctrl-C on a terminal reaches all processes: it is for us alone. Python's own helper, started first, would lift the block.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()

@@ -45,8 +45,9 @@ class Plan:
 
 def check_labels(tasks: Sequence[PairTask], store: ResultStore) -> None:
     """Refuse labels that do not fit into the table. Half a second the first time, which loads the libraries for it."""
-    table = read_table(store.table_path).slice(0, 0) if store.exists() else None
-    upsert(table, [failed_row(task.pair_id, "", extra=task.carried) for task in tasks])
+    if tasks:
+        table = read_table(store.table_path, with_rows=False) if store.exists() else None
+        upsert(table, [failed_row(task.pair_id, "", extra=task.carried) for task in tasks])
 
 
 def make_plan(

@@ -124,8 +124,8 @@ def run_cohort(
     began = time.monotonic()
     with RunMark(store.out) as mark, _stop_on_interrupt(mark.stop) as is_stopping:
         check = partial(check_labels, tasks, store)
-        is_later = client is None and not store.exists()  # all pairs are to do: workers may start meanwhile
-        if not is_later:
+        is_fresh = client is None and not store.exists()  # all pairs are to do: workers may start meanwhile
+        if not is_fresh:
             check()
         looking = Looking(progress, is_stopping)
         plan = make_plan(tasks, store, config, retry_failed=retry_failed, looking=looking)
@@ -134,7 +134,7 @@ def run_cohort(
         writer.add(*plan.relabelled)
         job = Job(config, store.out, mark.token)
         try:
-            for row in _rows(plan, job, n_jobs, client, looking, check if is_later else lambda: None):
+            for row in _rows(plan, job, n_jobs, client, looking, check if is_fresh else lambda: None):
                 if row is not None:
                     tally.count(row)
                     writer.add(row)
@@ -159,15 +159,19 @@ def _rows(
     jobs: int,
     client: AnyClient | str | None,
     looking: Looking,
-    meanwhile: Callable[[], None],
+    check: Callable[[], None],
 ) -> Rows:
     is_stopping = looking.is_stopping
     if not plan.todo or is_stopping():  # Ctrl-C while files were read: no worker need start
         return
     if client is None:
-        queue = WorkQueue(cut_into_chunks(plan.todo, jobs, job.config, looking))
-        if not is_stopping():
-            yield from local_rows(queue, job, jobs, is_stopping, meanwhile)
+        queue = WorkQueue(())
+
+        def prepare() -> None:
+            check()  # before masks are looked at, which may take long
+            queue.fill(cut_into_chunks(plan.todo, jobs, job.config, looking))
+
+        yield from local_rows(queue, job, min(jobs, len(plan.todo)), is_stopping, prepare)
         return
     with connected(client) as cluster:
         queue = WorkQueue(cut_into_chunks(plan.todo, max(4, n_threads_of(cluster)), job.config, looking))
@@ -178,15 +182,15 @@ def _rows(
 class _Writer:
     """Commits rows in batches: every commit writes the whole table, so the larger it is, the rarer they are.
 
-    In a thread, because workers that have finished their portion wait for the next one. Rows arrive as they are done, large
-    pairs first; the table has them in the `order` of the manifest.
+    In a thread, because workers that have finished their portion wait for the next one. Rows are kept until they are known to be
+    written. They arrive as they are done, large pairs first; the table has them in the `order` of the manifest.
     """
 
     def __init__(self, store: ResultStore, order: list[str]) -> None:
         self._store, self._order = store, order
         self._rows: list[Row] = []
-        self._on_the_way: list[Row] = []
         self._going: Future[float] | None = None
+        self._n_going = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pairframe-commit")
         self._next_at = time.monotonic() + _COMMIT_EVERY_S
 
@@ -197,22 +201,17 @@ class _Writer:
         if self._going is not None and self._going.done():
             self._settle()
         if self._going is None and self._rows and time.monotonic() >= self._next_at:
-            self._begin()
+            self._n_going = len(self._rows)
+            self._going = self._thread.submit(self._commit, self._rows[:])
 
     def flush(self) -> None:
-        """The last one: an error is told."""
+        """The last one, in this thread, so that Ctrl-C can end it; an error is told."""
         try:
             if self._going is not None:
                 self._settle()
-            if self._rows:
-                self._begin().result()
         finally:
-            self._thread.shutdown()
-
-    def _begin(self) -> Future[float]:
-        self._on_the_way, self._rows = self._rows, []
-        self._going = self._thread.submit(self._commit, self._on_the_way)
-        return self._going
+            self._thread.shutdown(wait=False)
+            self._commit(self._rows)  # also what a commit may have written that ended badly: twice is once
 
     def _commit(self, rows: list[Row]) -> float:
         began = time.monotonic()
@@ -220,14 +219,15 @@ class _Writer:
         return time.monotonic() - began
 
     def _settle(self) -> None:
-        """Wait for the commit on the way. Rows that it could not write are kept: the last flush will tell, if it must."""
+        """Wait for the commit on the way. What it could not write the last flush will tell, if it must."""
         assert self._going is not None
         going, self._going = self._going, None
         try:
             wait_s = min(max(_COMMIT_EVERY_S, going.result() / _COMMIT_SHARE), _COMMIT_AT_LAST_S)
+            del self._rows[: self._n_going]
         except (StoreWriteError, StoreLockedError):
-            self._rows, wait_s = self._on_the_way + self._rows, _COMMIT_AT_LAST_S
-        self._on_the_way, self._next_at = [], time.monotonic() + wait_s
+            wait_s = _COMMIT_AT_LAST_S
+        self._next_at = time.monotonic() + wait_s
 
 
 class _Tally:

@@ -23,12 +23,19 @@ class WorkQueue:
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self._waiting: deque[Chunk] = deque(chunks)
-        self._tasks = {task.pair_id: task for chunk in self._waiting for task in chunk}
+        self._waiting: deque[Chunk] = deque()
+        self._tasks: dict[str, PairTask] = {}
         self._attempts: Counter[str] = Counter()
+        self.fill(chunks)
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    def fill(self, chunks: Iterable[Chunk]) -> None:
+        """More portions, at the end."""
+        for chunk in chunks:
+            self._waiting.append(chunk)
+            self._tasks.update({task.pair_id: task for task in chunk})
 
     def take(self) -> Chunk | None:
         """The next portion."""

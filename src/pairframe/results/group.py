@@ -59,7 +59,7 @@ def check_version(found: object, where: Path) -> None:
         raise StoreVersionError(
             f"results with schema version {SCHEMA_VERSION}",
             f"{f'version {found}' if found is not None else 'no version'} in {str(where)!r}",
-            "install the version of pairframe that wrote them, or run the comparison again",
+            "install the version of pairframe that wrote them, or run the comparison again into another folder",
         )
 
 

@@ -24,10 +24,10 @@ from pairframe.results import disk
 from pairframe.results.group import check_version, damage_is_our_error, group_files, read_group
 from pairframe.results.result import TransportResult
 from pairframe.results.rows import result_row
-from pairframe.results.schema import FAILED, SCHEMA_VERSION, Row, check_pair_id, check_row
+from pairframe.results.schema import FAILED, Row, check_pair_id, check_row
 from pairframe.results.table import read_table, table_bytes, upsert
 from pairframe.results.tidy import Leftovers, remove_group
-from pairframe.results.variables import attributes_of, plain_number, variables_of
+from pairframe.results.variables import attributes_of, history_of, plain_number, variables_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,9 +223,7 @@ class ResultStore:
         self.maps_path.mkdir(parents=True, exist_ok=True)
         root = self.maps_path / "zarr.json"
         if not root.exists():
-            attributes = {"schema_version": SCHEMA_VERSION}
-            node = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-            disk.replace_file(root, json.dumps(node).encode())
+            disk.replace_file(root, json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}}).encode())
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +290,8 @@ def _attributes(result: TransportResult, row: Row, extra: Mapping[str, Any] | No
     carried = {name: plain_number(row[name]) for name in extra or {}}
     provenance = {"created_by": f"pairframe {__version__}", "created_at": row["created_at"]}
     own = {name: value for name, value in row_only.items() if name not in carried}
-    return {**own, **attributes_of(result), "provenance": json.dumps(provenance), "extra": json.dumps(carried)}
+    of_result = {**attributes_of(result), **history_of(result)}
+    return {**own, **of_result, "provenance": json.dumps(provenance), "extra": json.dumps(carried)}
 
 
 def _columns(table: Any, *names: str) -> list[list[Any]]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """The table, or some of its columns; an error when it is not one that `table_bytes` made."""
+def read_table(path: Path, columns: list[str] | None = None, *, with_rows: bool = True) -> pa.Table:
+    """The table, or some of its columns, or all of them without rows; an error when it is not one that `table_bytes` made."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -25,7 +25,7 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
             version = (file.schema_arrow.metadata or {}).get(VERSION_KEY.encode())
             check_version(None if version is None else version.decode(), path)
             _check_columns(file.schema_arrow, path)
-            table = file.read(columns)
+            table = file.read(columns) if with_rows else file.schema_arrow.empty_table()
     except FileNotFoundError as error:
         raise StoreMissingError(
             "a folder with results (results.parquet)",

@@ -94,13 +94,17 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
         "notices": json.dumps(list(result.notices)),
-        "trace_fields": " ".join(TraceRecord._fields),
-        "trace": json.dumps([[plain_number(value) for value in record] for record in result.work.trace]),
     }
 
 
+def history_of(result: TransportResult) -> dict[str, str]:
+    """How the solve went, as further attributes; of a solve that did not converge, more than some formats hold."""
+    records = [[plain_number(value) for value in record] for record in result.work.trace]
+    return {"trace_fields": " ".join(TraceRecord._fields), "trace": json.dumps(records)}
+
+
 def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> TransportResult:
-    """The result whose `variables_of` and `attributes_of` these are."""
+    """The result whose `variables_of`, `attributes_of` and `history_of` these are."""
     work = dict(zip(LABELS[WORK_MAPS], variables[WORK_MAPS], strict=True))
     scalars: dict[str, Any] = {column.name: _FROM_PLAIN[column.kind](attributes[column.name]) for column in FIELDS}
     arrays = ("mass_created", "mass_destroyed", "cost_source", "cost_target")

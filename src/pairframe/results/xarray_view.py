@@ -19,7 +19,7 @@ def to_xarray(result: TransportResult) -> xr.Dataset:
     Returns
     -------
     Dataset with (y_um, x_um) maps on the canonical image; ``work_maps`` (10, Hw, Ww), all maps on the work grid, whose
-    attribute ``labels`` names what lies along the first dimension; scalars, the solve's history and provenance as attributes.
+    attribute ``labels`` names what lies along the first dimension; scalars and provenance as attributes.
     """
     import xarray as xr
 
