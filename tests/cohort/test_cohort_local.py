@@ -80,6 +80,22 @@ def wait_until(out: Path, n: int, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+def kill_workers(process: subprocess.Popen[str], out: Path, most: int, after_pairs: int, every_s: float) -> int:
+    """One now and then, whenever so many more pairs are done, until the run ends; how many they were."""
+    rng = np.random.default_rng(3)
+    killed = 0
+    wait_until(out, after_pairs, process)
+    while process.poll() is None:
+        # One that is at work: in the middle of a new interpreter there is nothing to lose.
+        workers = workers_of(process.pid)
+        if workers and killed < most:
+            os.kill(int(rng.choice(workers)), signal.SIGKILL)
+            killed += 1
+            wait_until(out, n_groups(out) + after_pairs, process)
+        time.sleep(every_s * rng.random())
+    return killed
+
+
 def wait_for_rows(out: Path, n: int, process: subprocess.Popen[str]) -> None:
     """Until the table has so many rows, or the run has ended."""
     give_up_at = time.monotonic() + 240
@@ -139,18 +155,8 @@ def test_workers_that_cannot_start_end_the_run_with_advice(tmp_path: Path) -> No
 def test_killed_workers_lose_nothing(tmp_path: Path, n_pairs: int, every_s: float) -> None:
     folder, out, bad = tmp_path / "masks", tmp_path / "out", [5]
     manifest = write_pairs(folder, n_pairs, bad=bad)
-    rng = np.random.default_rng(3)
-    killed = 0
     with program(manifest, out) as process:
-        wait_until(out, 1, process)
-        while process.poll() is None:
-            # One that is at work: in the middle of a new interpreter there is nothing to lose.
-            workers = workers_of(process.pid)
-            if workers and killed < n_pairs // 4:
-                os.kill(int(rng.choice(workers)), signal.SIGKILL)
-                killed += 1
-                wait_until(out, n_groups(out) + 1, process)
-            time.sleep(every_s * rng.random())
+        killed = kill_workers(process, out, most=n_pairs // 4, after_pairs=1, every_s=every_s)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 1, said  # one mask is broken
     assert killed > 0
@@ -164,17 +170,8 @@ def test_killed_workers_change_no_answer_of_a_series(tmp_path: Path) -> None:
     for s in range(4):
         for t in range(41):
             write_frame(folder / f"s{s}" / f"t{t:02d}.png", 5 + 0.37 * s + 0.05 * t, 0.3 * t)
-    rng = np.random.default_rng(4)
-    killed = 0
     with program(folder, out) as process:
-        wait_until(out, 4, process)
-        while process.poll() is None:
-            workers = workers_of(process.pid)
-            if workers and killed < 20:
-                os.kill(int(rng.choice(workers)), signal.SIGKILL)
-                killed += 1
-                wait_until(out, n_groups(out) + 4, process)
-            time.sleep(0.5 * rng.random())
+        killed = kill_workers(process, out, most=20, after_pairs=4, every_s=0.5)
     assert killed > 3
     run_cohort(folder, out, CONFIG, jobs=2, report=False)  # pairs that were killed twice
     store, tasks = ResultStore(out), read_tasks(folder)
