@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairframe.cohort.content import Digests, is_reachable, work_key
-from pairframe.cohort.progress import Looking
+from pairframe.cohort.progress import QUIETLY, Looking
 from pairframe.cohort.tasks import PairTask
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore, failed_row
@@ -18,7 +18,6 @@ from pairframe.results.table import read_table, upsert
 
 Chunk = tuple[PairTask, ...]
 _HASHING_THREADS = 8
-_QUIETLY = Looking()
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def make_plan(
     config: TransportConfig,
     *,
     retry_failed: bool = False,
-    looking: Looking = _QUIETLY,
+    looking: Looking = QUIETLY,
 ) -> Plan:
     """Hold the tasks against the table; nothing is to do when the run is stopping before all masks were looked at."""
     if not store.exists():

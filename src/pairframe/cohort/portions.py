@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 
 from pairframe.cohort.plan import Chunk
-from pairframe.cohort.progress import Looking, Thing
+from pairframe.cohort.progress import QUIETLY, Looking, Thing
 from pairframe.cohort.tasks import PairTask
 from pairframe.engines.threads import n_cores
 from pairframe.errors import PairframeError
@@ -22,14 +22,13 @@ MAX_CHUNK = 16
 _CHUNKS_PER_WORKER = 8
 _NOT_TO_BE_HAD = (PairframeError, OSError, MemoryError)  # a worker will say what it is
 Bucket = tuple[int, ...]  # larger ones compare as larger
-_QUIETLY = Looking()
 
 
 def cut_into_chunks(
     tasks: Sequence[PairTask],
     n_workers: int,
     config: TransportConfig,
-    looking: Looking = _QUIETLY,
+    looking: Looking = QUIETLY,
 ) -> list[Chunk]:
     """Portions of one bucket each; none when the run is stopping before they are known.
 

@@ -92,6 +92,9 @@ class Looking:
                 self.progress(CohortProgress("looking", done, 0, 0, total, now - began))
 
 
+QUIETLY = Looking()
+
+
 def duration(seconds: float) -> str:
     """``2 h 05 min``, ``3 min 20 s``, ``14 s``."""
     whole = round(seconds)

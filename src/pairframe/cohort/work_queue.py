@@ -28,9 +28,6 @@ class WorkQueue:
         self._attempts: Counter[str] = Counter()
         self.fill(chunks)
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def fill(self, chunks: Iterable[Chunk]) -> None:
         """More portions, at the end."""
         for chunk in chunks:
