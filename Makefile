@@ -25,12 +25,12 @@ docs: setup-all             ## the site, into docs/_build; warnings are errors, 
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build
 
 bench: setup-bench          ## against the peers, 35 minutes: docs/benchmarks.md, docs/scaling.md and figures; then DOTmark where its data are
-	$(BIN)/pairframe bench --out docs --scripts benchmarks
+	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/dotmark.py
 
 clean:
 	rm -rf $(VENV) dist build docs/_build docs/generated pairframe-demo benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 setup: $(VENV)/.core
 setup-all: $(VENV)/.all

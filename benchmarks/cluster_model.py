@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-Float = NDArray[np.float64]
+from pairframe.types import Float
+
 SMALLEST_BLUR_PX = 1.5  # below, the blur is not resolved by the pixels and iterations no longer follow a power law
 _LEAST_ITERATIONS = 8.0
-PORTION = 16  # pairs that a worker of `pairframe run` takes at a time, at most
+MAX_CHUNK = 16  # pairs that a worker of `pairframe run` takes at a time, at most
 
 
 @dataclass(frozen=True)
@@ -138,25 +138,25 @@ def bounds_s(n_pairs: float, pair: PairCost, cluster: Cluster) -> dict[str, floa
 
 
 def simulate_s(n_pairs: int, pair: PairCost, cluster: Cluster, *, spread: float = 0.5, seed: int = 0) -> float:
-    """Wall seconds of a run: workers take portions, queue for the file system, and hand rows to one writer.
+    """Wall seconds of a run: workers take chunks, queue for the file system, and hand rows to one writer.
 
     Parameters
     ----------
     spread : float
-        Standard deviation of the log of a portion's compute time; its mean stays.
+        Standard deviation of the log of a chunk's compute time; its mean stays.
 
-    Portions are computed side by side; the file system and the table's writer serve one after the other. This is
-    conservative: a worker waits until its portion is stored before it takes the next one, and portions never share the
+    Chunks are computed at the same time; the file system and the table's writer serve one after the other. This is
+    conservative: a worker waits until its chunk is stored before it takes the next one, and chunks never share the
     file system, which real ones do.
     """
-    n_portions = math.ceil(n_pairs / min(PORTION, max(1, n_pairs // (4 * cluster.workers))))
-    per_portion = n_pairs / n_portions
+    n_chunks = math.ceil(n_pairs / min(MAX_CHUNK, max(1, n_pairs // (4 * cluster.workers))))
+    per_chunk = n_pairs / n_chunks
     rng = np.random.default_rng(seed)
-    factors = np.exp(rng.normal(-0.5 * spread**2, spread, n_portions))
-    compute = (per_portion * (pair.compute_s + pair.write_s) * factors).tolist()
-    store_s = per_portion * max(pair.disk_bytes / cluster.bytes_per_s, pair.files / cluster.files_per_s)
-    row_s = per_portion * pair.row_s
-    free_at = [0.0] * min(cluster.workers, n_portions)  # a heap: when each worker takes its next portion
+    factors = np.exp(rng.normal(-0.5 * spread**2, spread, n_chunks))
+    compute = (per_chunk * (pair.compute_s + pair.write_s) * factors).tolist()
+    store_s = per_chunk * max(pair.disk_bytes / cluster.bytes_per_s, pair.files / cluster.files_per_s)
+    row_s = per_chunk * pair.row_s
+    free_at = [0.0] * min(cluster.workers, n_chunks)  # a heap: when each worker takes its next chunk
     store_free = table_free = 0.0
     for seconds in compute:
         computed = free_at[0] + seconds

@@ -61,7 +61,7 @@ def child_memory_mb() -> list[float]:
 
 def whole_run(folder: Path, out: Path, n_pairs: int) -> dict[str, Any]:
     from pairframe.cohort import run_cohort
-    from pairframe.cohort.progress import CohortProgress
+    from pairframe.cohort.run.progress import CohortProgress
 
     memory: dict[str, list[float]] = {}
 
@@ -73,7 +73,7 @@ def whole_run(folder: Path, out: Path, n_pairs: int) -> dict[str, Any]:
             memory["late"] = child_memory_mb()
 
     before, began = os.times(), perf_counter()
-    summary = run_cohort(folder, out, jobs=JOBS, report=False, progress=watch)
+    summary = run_cohort(folder, out, jobs=JOBS, progress=watch)
     seconds, after = perf_counter() - began, os.times()
     assert (summary.done, summary.failed, summary.uncertified) == (n_pairs, 0, 0), summary
     return {
@@ -89,8 +89,8 @@ def loop(setting: dict[str, Any]) -> dict[str, Any]:
     from itertools import pairwise
 
     import pairframe as pf
-    from pairframe.engines.threads import at_most
-    from pairframe.maps.selves import clear_self_cache
+    from pairframe.parallel.threads import at_most
+    from pairframe.pipeline.self_problem import clear_self_cache
     from pairframe.results import ResultStore
 
     store = ResultStore(setting["out"])
@@ -118,7 +118,7 @@ def pot(setting: dict[str, Any]) -> dict[str, Any]:
     import ot
 
     import pairframe as pf
-    from pairframe.engines.threads import at_most
+    from pairframe.parallel.threads import at_most
 
     source, target = (pf.read_mask(name).values for name in setting["pair"])
     frame = pf.GridTransform.from_pair(source, target, s=2, px_size_um=1.0)

@@ -13,7 +13,6 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from harness import write_json
-
 from pairframe.engines import SolveOptions, Status, get_engine
 from pairframe.testing import Agreement, agreement
 from pairframe.testing.problems import CANONICAL, FEATURES, RAW, Case, canonical_masks

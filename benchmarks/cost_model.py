@@ -6,7 +6,7 @@
 
 One core in one process: masks are read from PNG files, compared with maps and both self-problems, and kept in a store. Seconds are
 fitted on four sizes, and checked on four that the fit has not seen (two between them, one above, one below); memory, bytes on
-disk, files and the table's rows likewise. Seconds are the least CPU seconds of 10 to 30 runs in five visits spread over the whole
+disk and the table's rows likewise. Seconds are the least CPU seconds of 10 to 30 runs in five visits spread over the whole
 measurement: a machine that others use too is slow for seconds at a time, and the least of runs in a row is then slow as well. Memory is
 the median of five processes that do nothing else. Then the fitted costs go into bounds and a simulation of a cluster. Writes benchmarks/out/cost_model.json, the same as docs/scaling.json, and the tables between the
 marks in docs/scaling.md.
@@ -26,10 +26,11 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+
 from cluster_model import Cluster, CostModel, Measured, PairCost, bounds_s, fit, line, relative_errors, simulate_s
 from harness import Contestant, peak_extra_mb_of, serve, write_json
-
-from pairframe.cohort.runner import _COMMIT_SHARE
+from pairframe.cohort.run.table_writer import COMMIT_SHARE
+from pairframe.results.store import FILES_PER_PAIR
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling.md"
 FIGURES = PAGE.with_suffix(".json")
@@ -58,7 +59,7 @@ ONE_CORE = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 
 def pair_files(folder: Path, scale: float) -> tuple[Path, Path]:
     import pairframe as pf
-    from pairframe.cli.bench.problems import PairSpec, masks_of
+    from suite.problems import PairSpec, masks_of
 
     paths = folder / f"source-{scale:g}.png", folder / f"target-{scale:g}.png"
     if not paths[1].exists():
@@ -70,9 +71,9 @@ def pair_files(folder: Path, scale: float) -> tuple[Path, Path]:
 def pair(setting: dict[str, Any]) -> dict[str, Any]:
     """One comparison, and keeping it."""
     import pairframe as pf
-    from pairframe.engines.threads import at_most
-    from pairframe.maps.selves import clear_self_cache
-    from pairframe.results import ResultStore
+    from pairframe.parallel.threads import at_most
+    from pairframe.pipeline.self_problem import clear_self_cache
+    from pairframe.results import ResultStore, disk
 
     source, target = pair_files(Path(setting["folder"]), setting["scale"])
     config = pf.TransportConfig(blur_um=setting["blur_px"], reach_um=setting["reach_px"])
@@ -88,7 +89,6 @@ def pair(setting: dict[str, Any]) -> dict[str, Any]:
         began = perf_counter()
         row = store.write_maps(result, f"{setting['scale']:g}")
         write_s.append(perf_counter() - began)
-    files = [path for path in (store.maps_path / row["maps_group"]).rglob("*") if path.is_file()]
     return {
         "work_px": int(np.prod(result.transform.work_shape_hw)),
         "canvas_px": int(np.prod(result.transform.canon_shape_hw)),
@@ -96,8 +96,7 @@ def pair(setting: dict[str, Any]) -> dict[str, Any]:
         "iterations": result.iterations,
         "seconds": min(compare_s),
         "write_s": min(write_s),
-        "disk_bytes": sum(path.stat().st_size for path in files),
-        "files": len(files),
+        "disk_bytes": disk.group_file(store.maps_path, row["maps_group"]).stat().st_size,
     }
 
 
@@ -247,8 +246,8 @@ def pair_cost(
         compute_s=model.seconds(work, blur_px, 25 * blur_px),
         write_s=on["write_s"],
         disk_bytes=on["disk_bytes"],
-        files=row["files"],
-        row_s=(1 + _COMMIT_SHARE) * median(row["new_row_s"] for row in found["table"]),  # and the share for rewriting
+        files=FILES_PER_PAIR,
+        row_s=(1 + COMMIT_SHARE) * median(row["new_row_s"] for row in found["table"]),  # and the share for rewriting
         row_bytes=fitted["file_bytes"]["slope"],
         memory_bytes=on["extra_bytes"] + median(row["imports_bytes"] for row in found["memory"]),
     )
@@ -383,7 +382,7 @@ def worked_out(found: dict[str, Any]) -> dict[str, Any]:
             for scale in sorted({row["scale"] for row in found["check"]})
         },
         "lines": fitted,
-        "files": next(row["files"] for row in found["fit"] if row["scale"] == 1.0),
+        "files": FILES_PER_PAIR,
         "pair": {label: asdict(cost) for label, cost in pairs.items()},
         "cluster": cluster_rows(pairs, fitted),
         "assumed": asdict(Cluster(1)),

@@ -4,7 +4,7 @@
 
 `--page` measures nothing and writes the tables again.
 
-DOTmark 1.0 (Schrieber, Schuhmacher, Gottschlich 2016): ten classes of ten images, whole numbers of equal total mass.
+DOTmark 1.0 (Schrieber, Schuhmacher, Gottschlich 2016): ten classes of ten images, integers of equal total mass.
 Accuracy: all 450 pairs at 32 px, 45 a class (``--quick``: three a class), against `emd2`, for the bounds at epsilon 1/32
 px^2 before any raise, and for `w2` as it comes; on all cores. Time: every contestant lives in a process of its own on one
 core, they take turns, what takes longer than 2 s is timed once and the rest three times; `emd2` and Sinkhorn get their cost
@@ -29,8 +29,7 @@ from statistics import median, median_low
 from time import perf_counter
 
 from harness import Contestant, peak_extra_mb_of, provenance, serve, write_json
-
-from pairframe.cli.bench.contestants import Deadline
+from suite.contestants import Deadline
 
 PAGE = Path(__file__).parents[1] / "docs" / "dotmark.md"
 FIGURES = PAGE.with_suffix(".json")
@@ -288,7 +287,7 @@ def accuracy_table(report: dict) -> str:
     lines = [
         _about(report, report["rows"]["all"]["pairs"]),
         "",
-        "| class | c-transforms, median | worst | whole numbers, median | worst | `w2`, worst | certified exact |",
+        "| class | c-transforms, median | worst | integers, median | worst | `w2`, worst | certified exact |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, row in report["rows"].items():
@@ -329,7 +328,7 @@ def _about(report: dict, n_pairs: int) -> str:
     kind = " A quick run: few pairs." if report["quick"] else ""
     return (
         f"{n_pairs} pairs, {report['date']}, commit `{report['commit']}`, {report['machine']}, load "
-        f"{report['load_before']:g} when it began, POT {report['versions']['POT']}.{kind}"
+        f"{report['load_before']:g} at the start, POT {report['versions']['POT']}.{kind}"
     )
 
 

@@ -18,8 +18,8 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
-from harness import peak_extra_mb_of, write_json
 
+from harness import peak_extra_mb_of, write_json
 from pairframe import GridTransform
 from pairframe.testing import tiny_and_huge_embryo
 

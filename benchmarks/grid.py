@@ -42,7 +42,7 @@ def embryos(scale: float = 1.0):
 
 def ours(setting: dict) -> dict:
     import pairframe as pf
-    from pairframe.maps.selves import clear_self_cache
+    from pairframe.pipeline.self_problem import clear_self_cache
 
     a, b = embryos()
     config = pf.TransportConfig(**setting)
@@ -156,7 +156,7 @@ def memory(setting: dict) -> dict:
 
 def scaling(setting: dict) -> dict:
     import pairframe as pf
-    from pairframe.maps.selves import clear_self_cache
+    from pairframe.pipeline.self_problem import clear_self_cache
     from pairframe.testing import tiny_and_huge_embryo
 
     n = setting["side"]
@@ -169,7 +169,7 @@ def scaling(setting: dict) -> dict:
 
 def many(setting: dict) -> dict:
     import pairframe as pf
-    from pairframe.maps.selves import clear_self_cache
+    from pairframe.pipeline.self_problem import clear_self_cache
     from pairframe.testing import embryo
 
     pairs = [

@@ -1,6 +1,6 @@
-"""What the scripts here share: contestants in processes of their own, where results go, on which machine and commit.
+"""Parts shared by the scripts: contestants in their own processes, and results with machine, versions and commit.
 
-The parts that `pairframe bench` has as well are its own.
+They build on the same parts of `suite`, which measures the engines against the peers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pairframe.cli.bench import contestants
-from pairframe.cli.bench.contestants import serve
-from pairframe.cli.bench.machine import provenance
-from pairframe.cli.bench.memory import peak_mb_of
+from suite import contestants
+from suite.contestants import serve
+from suite.machine import provenance
+from suite.memory import peak_mb_of
 
 __all__ = ["OUT", "Contestant", "peak_extra_mb_of", "provenance", "serve", "summary", "write_json"]
 

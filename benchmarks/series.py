@@ -13,10 +13,10 @@ from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
-from harness import write_json
 
 import pairframe as pf
-from pairframe.engines.threads import at_most
+from harness import write_json
+from pairframe.parallel.threads import at_most
 from pairframe.testing import growing_embryo
 
 SIZES = {"small": (96, 216), "middle": (160, 360), "large": (256, 576)}

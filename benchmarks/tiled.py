@@ -1,11 +1,11 @@
-"""How fast is one tiled Sinkhorn solve on the CPU beside POT and beside a plain torch loop, and what does it need?
+"""How fast is a tiled Sinkhorn solve on the CPU, compared with POT and a plain torch loop, and how much memory does it take?
 
     python benchmarks/tiled.py [--iterations 50] [--repeats 3]
 
 N = M = 4096 points in the unit square, epsilon = 0.05, hard marginals, a fixed number of iterations (one iteration is f
 and g), float32 and float64, a stored cost. Peers in the same run, interleaved, minima: POT's `sinkhorn_log` on torch
 tensors and on numpy arrays (the faster of the two counts), and eight lines of `torch.logsumexp`. All three end at the
-same potentials, which is checked. Bars: ours/POT <= 1/5, ours/plain <= 1/2.
+same potentials, which the benchmark checks. Bars: ours/POT <= 1/5, ours/plain <= 1/2.
 
 Memory is the peak of a fresh process: beyond the cost (bar: 5 % of it), and in all for 50 000 x 50 000 points whose cost
 is never stored (bar: 500 MB, torch included). Writes benchmarks/out/tiled.json.
@@ -22,8 +22,8 @@ from time import perf_counter
 
 import numpy as np
 import torch
-from harness import peak_extra_mb_of, write_json
 
+from harness import peak_extra_mb_of, write_json
 from pairframe.tiled import sinkhorn
 
 N, EPSILON = 4096, 0.05
@@ -62,7 +62,7 @@ def pot(C: torch.Tensor, iterations: int, as_numpy: bool) -> np.ndarray:
     one = np.ones if as_numpy else torch.ones
     a, b = one(M.shape[0], dtype=M.dtype) / M.shape[0], one(M.shape[1], dtype=M.dtype) / M.shape[1]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged
+        warnings.simplefilter("ignore")  # about missing convergence
         log = ot.bregman.sinkhorn_log(a, b, M, EPSILON, numItermax=iterations, stopThr=0.0, log=True)[1]
     return EPSILON * np.asarray(log["log_u"], dtype=np.float64)
 
@@ -75,14 +75,14 @@ def compare(dtype: torch.dtype, iterations: int, repeats: int) -> dict[str, obje
         "pot_torch": lambda: pot(C, iterations, as_numpy=False),
         "pot_numpy": lambda: pot(C, iterations, as_numpy=True),
     }
-    for job in (jobs["ours"], jobs["plain"]):  # first-call costs are nobody's
+    for job in (jobs["ours"], jobs["plain"]):  # exclude the cost of the first call
         job()
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     found: dict[str, np.ndarray] = {}
     for repeat in range(repeats):
         for name, job in jobs.items():
             if name == "pot_numpy" and repeat:
-                continue  # minutes; once is enough to see that it is the slower of the two
+                continue  # takes minutes; one run shows that it is the slower of the two
             start = perf_counter()
             found[name] = job()
             seconds[name].append(perf_counter() - start)

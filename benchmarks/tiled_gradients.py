@@ -1,8 +1,8 @@
-"""What does a gradient of the tiled Sinkhorn cost beside its forward solve, and what does leaving iterations out cost?
+"""How long do gradients of the tiled Sinkhorn take compared with the forward solve, and what does truncation cost?
 
     python benchmarks/tiled_gradients.py [--quick]
 
-Three questions, points in the unit square, hard marginals unless said:
+Three questions, for points in the unit square and hard marginals unless noted:
 
 1. Time of the backward over the time of the forward, by mode, to a threshold of 1e-6 (float32: 1e-4); stored cost, points.
    Bar: `implicit` <= 1.5 everywhere. Minima of three interleaved runs.
@@ -23,8 +23,8 @@ from collections.abc import Callable
 from time import perf_counter
 
 import torch
-from harness import peak_extra_mb_of, write_json
 
+from harness import peak_extra_mb_of, write_json
 from pairframe.tiled import sinkhorn, sinkhorn_differentiable
 
 ITERATIONS, N_MEMORY = 200, 512
@@ -52,7 +52,7 @@ def time_one(
     x, y, a, b, weight_f, weight_g = problem(n, dtype)
     leaves = [one.requires_grad_() for one in ((squared(x, y), a, b) if stored else (x, y, a, b))]
     cost = leaves[0] if stored else (leaves[0], leaves[1])
-    threshold = 1e-6 if dtype == torch.float64 else 1e-4  # float32 has no more digits of f/eps
+    threshold = 1e-6 if dtype == torch.float64 else 1e-4  # the digits of f/eps in float32
     start = perf_counter()
     f, g = sinkhorn_differentiable(
         cost,
@@ -87,7 +87,7 @@ def times(quick: bool) -> list[dict[str, object]]:
     for n, dtype, epsilon, tau, stored in cases[:1] if quick else cases:
         modes = ["implicit", "checkpoint", "truncated"] if n == 2048 else ["implicit"]
         found: dict[str, list[tuple[float, ...]]] = {mode: [] for mode in modes}
-        time_one(256, dtype, epsilon, tau, "implicit", stored)  # first-call costs are nobody's
+        time_one(256, dtype, epsilon, tau, "implicit", stored)  # exclude the cost of the first call
         for _ in range(1 if quick else 3):
             for mode in modes:
                 found[mode].append(time_one(n, dtype, epsilon, tau, mode, stored))
@@ -121,8 +121,8 @@ def forward_and_backward(n: int, iterations: int, mode: str, stored: bool) -> Ca
 
 def print_memory(mode: str, stored: bool) -> None:
     """Peak MB of one forward and backward beyond its inputs; printed for the parent process."""
-    warnings.simplefilter("ignore")  # 200 iterations are not convergence, and need not be
-    forward_and_backward(64, 2, mode, stored)()  # libraries and threads are not the job's
+    warnings.simplefilter("ignore")  # 200 iterations need not converge
+    forward_and_backward(64, 2, mode, stored)()  # exclude the memory of libraries and threads
     print(peak_extra_mb_of(forward_and_backward(N_MEMORY, ITERATIONS, mode, stored)))
 
 

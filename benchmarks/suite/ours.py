@@ -1,17 +1,17 @@
-"""What a person waits for: one whole `compare`, with maps, debiasing and both self-problems; and many of them."""
+"""One whole `compare`, with maps, debiasing and both self-problems; and many of them."""
 
 from __future__ import annotations
 
 from time import perf_counter
 from typing import Any
 
-from pairframe.cli.bench.memory import peak_mb_of
-from pairframe.cli.bench.problems import PairSpec, masks_of
-from pairframe.engines.threads import at_most
-from pairframe.maps.selves import clear_self_cache
+from pairframe.parallel.threads import at_most
 from pairframe.pipeline import compare, compare_many
+from pairframe.pipeline.self_problem import clear_self_cache
 from pairframe.problem import TransportConfig
 from pairframe.testing import embryo
+from suite.memory import peak_mb_of
+from suite.problems import PairSpec, masks_of
 
 
 def config_of(spec: PairSpec) -> TransportConfig:
@@ -23,7 +23,7 @@ def compare_once(setting: dict[str, Any]) -> dict[str, Any]:
     """Seconds and certificate of one `compare` of the pair in ``spec``; with ``memory`` the peak instead."""
     spec = PairSpec(**setting["spec"])
     masks, config = masks_of(spec), config_of(spec)
-    clear_self_cache()  # nothing is left over from the run before
+    clear_self_cache()  # start without results of an earlier run
     if setting.get("memory"):
         compare(*masks_of(PairSpec(scale=1 / 16, blur_px=32.0)))  # imports, and the compiled code from its cache
         extra, peak = peak_mb_of(lambda: compare(*masks, config))

@@ -1,35 +1,35 @@
-"""`pairframe bench`: contestants that are held to one certificate, a clock that is fair, and a page that says what came out."""
+"""The benchmark suite: one certificate for all contestants, a fair clock, and a page that reports what was measured."""
 
 from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from pairframe.cli.app import app
-from pairframe.cli.bench.command import run_bench, strict
-from pairframe.cli.bench.contestants import Contestant, Deadline
-from pairframe.cli.bench.problems import PairSpec, masks_of, problem_of
-from pairframe.cli.bench.race import certify, find, timed
-from pairframe.cli.bench.solvers import SOLVERS, Potentials
-from pairframe.cli.bench.suite import QUICK, TINY, WHOLE
-from pairframe.cli.bench.tables import page, race_table
 from pairframe.engines import SolveOptions, get_engine
-from pairframe.errors import InputError
+from suite.contestants import Contestant, Deadline
+from suite.parts import QUICK, TINY, WHOLE
+from suite.problems import PairSpec, masks_of, problem_of
+from suite.race import certify, find, timed
+from suite.report import json_values, run_bench
+from suite.solvers import SOLVERS, Potentials
+from suite.tables import page, race_table
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SMALL = PairSpec(scale=1 / 16, blur_px=24.0, reach_px=60.0)
 MODULES = {"pot": "ot", "pot-ti": "ot", "ott": "ott", "geomloss": "geomloss", "torch": "torch", "grid": "numba"}
 
 
 def script(tmp_path: Path, body: str) -> list[str]:
     path = tmp_path / "contestant.py"
-    path.write_text(f"from pairframe.cli.bench.contestants import serve\n{body}\nserve(job)\n")
+    imports = f"import sys\nsys.path.insert(0, {str(BENCHMARKS)!r})\nfrom suite.contestants import serve\n"
+    path.write_text(f"{imports}{body}\nserve(job)\n")
     return [sys.executable, str(path)]
 
 
@@ -87,7 +87,7 @@ def test_the_effort_that_was_found_meets_the_accuracy_in_one_run_from_the_start(
         assert run["seconds"] > 0
 
 
-def test_a_contestant_that_needs_longer_is_stopped_by_its_limit_and_its_error_is_told() -> None:
+def test_a_contestant_that_needs_longer_is_stopped_by_its_limit_and_its_error_is_reported() -> None:
     pytest.importorskip("torch")
     slow = PairSpec(scale=1 / 16, blur_px=8.0, reach_px=5000.0)
     found = find({"solver": "torch", "spec": vars(slow), "tols": [1e-6], "limit_s": 0.01})
@@ -106,13 +106,13 @@ def test_a_matrix_that_does_not_fit_is_not_tried(monkeypatch: pytest.MonkeyPatch
 # --- processes -------------------------------------------------------------------------------
 
 
-def test_what_a_library_prints_does_not_spoil_an_answer(tmp_path: Path) -> None:
+def test_output_of_a_library_does_not_spoil_an_answer(tmp_path: Path) -> None:
     body = "def job(setting):\n    print('hello from a library')\n    return {'twice': 2 * setting['x']}"
     with Contestant(script(tmp_path, body)) as one:
         assert [one.ask(60, x=x) for x in (1, 2)] == [{"twice": 2}, {"twice": 4}]
 
 
-def test_a_contestant_that_hangs_or_dies_is_told_and_the_next_question_finds_a_new_one(tmp_path: Path) -> None:
+def test_a_contestant_that_hangs_or_dies_is_reported_and_replaced(tmp_path: Path) -> None:
     body = (
         "import os, time\n"
         "def job(setting):\n"
@@ -148,9 +148,8 @@ def test_the_plans_keep_what_is_promised() -> None:
 
 def test_the_suite_writes_a_page_its_json_and_five_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "bench"
-    run_bench(out, plan=TINY, only="grid")
-    told = capsys.readouterr().out
-    assert str(out / "benchmarks.md") in told
+    run_bench(out, plan=TINY, only=("grid",))
+    assert str(out / "benchmarks.md") in capsys.readouterr().out
     report = json.loads((out / "benchmarks.json").read_text(), parse_constant=pytest.fail)
     assert set(report) >= {"commit", "machine", "versions", "races", "memory", "curves", "compare", "missing"}
     assert report["races"][0]["rows"]["grid"]["ended"] == "met"
@@ -159,29 +158,42 @@ def test_the_suite_writes_a_page_its_json_and_five_figures(tmp_path: Path, capsy
         f"scaling_{name}.png" for name in ("pixels", "blur", "ratio", "pairs", "accuracy")
     }
 
-    run_bench(out, plan=TINY, only="grid", part="compare", quiet=True)
+    run_bench(out, plan=TINY, only=("grid",), part="compare")
     again = json.loads((out / "benchmarks.json").read_text())
     assert again["races"] == report["races"]
     assert again["compare"] != report["compare"], "it was measured again"
     assert set(again["parts"]) == {"races", "compare", "curves", "memory", "scripts"}
 
 
-def test_an_unknown_part_or_one_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a part: races, compare, curves, memory, scripts"):
-        run_bench(tmp_path, part="speed")
-    with pytest.raises(InputError, match="of an earlier run"):
-        run_bench(tmp_path, part="curves")
-
-
-def test_an_unknown_peer_or_folder_of_scripts_is_refused_before_any_work(tmp_path: Path) -> None:
-    for words, said in (
-        (["--only", "pott"], "contestants: grid, pot"),
-        (["--scripts", str(tmp_path / "none")], "folder of benchmarks"),
-    ):
-        done = CliRunner().invoke(app, ["bench", "--out", str(tmp_path / "out"), *words])
-        assert done.exit_code == 2
-        assert said in done.stderr
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--only", "pott"), "expected some of grid, pot"),
+        (("--part", "speed"), "choose from"),
+        (("--part", "curves"), "need the benchmarks.json of an earlier run"),
+        (("--page",), "need the benchmarks.json of an earlier run"),
+    ],
+)
+def test_an_unknown_peer_or_part_is_refused_before_any_work(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "run.py", "--out", tmp_path / "out", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_of_an_earlier_run_is_written_again_without_measuring(tmp_path: Path) -> None:
+    figures = BENCHMARKS.parent / "docs" / "benchmarks.json"
+    (tmp_path / "benchmarks.json").write_bytes(figures.read_bytes())
+    subprocess.run([sys.executable, BENCHMARKS / "run.py", "--out", tmp_path, "--page"], check=True)
+    assert (tmp_path / "benchmarks.md").read_text() == figures.with_suffix(".md").read_text()
+    assert (tmp_path / "benchmarks.json").read_bytes() == figures.read_bytes()
 
 
 def test_an_accuracy_that_was_not_reached_is_a_lower_bound_in_the_table_and_a_breakdown_is_none() -> None:
@@ -191,12 +203,12 @@ def test_an_accuracy_that_was_not_reached_is_a_lower_bound_in_the_table_and_a_br
         "times": {"1e-02": _time(2.0)},
         "last": {"seconds": 30.0, "relative_gap": 0.3, "marginal_error": math.inf},
     }
-    broken = {"ended": "broke down", "why": "its potentials are no finite numbers"}
+    broken = {"ended": "broke down", "why": "its potentials are not finite"}
     one = {"setting": "s", "spec": {"scale": 1}, "limit_s": 20.0, "rows": {"grid": ours, "pot": slow, "torch": broken}}
-    lines = race_table(strict(one), (1e-2, 1e-4)).splitlines()
+    lines = race_table(json_values(one), (1e-2, 1e-4)).splitlines()
     pot, torch = (next(line for line in lines if line.startswith(f"| {label} ")) for label in ("POT", "plain torch"))
     assert "| > 30 | 4 | > 30 | stopped by the limit of 20 s at gap 3e-01, marginals none |" in pot
-    assert "| – | – | – | – | broke down: its potentials are no finite numbers |" in torch
+    assert "| – | – | – | – | broke down: its potentials are not finite |" in torch
 
 
 def _time(seconds: float) -> dict[str, float]:

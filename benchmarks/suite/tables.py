@@ -1,4 +1,4 @@
-"""The report as a page of Markdown: tables of times, ratios and memory, and how they were measured."""
+"""The report as a Markdown page: tables of times, ratios and memory, and the method."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from pairframe.cli.bench.curves import TOL
-from pairframe.cli.bench.race import key
-from pairframe.cli.bench.rounds import seconds_to
-from pairframe.cli.bench.solvers import OURS, SOLVERS
-from pairframe.cli.bench.words import HOW_MEASURED, WHAT_DIFFERS
+from suite.curves import TOL
+from suite.race import key
+from suite.rounds import seconds_to
+from suite.solvers import OURS, SOLVERS
+from suite.words import HOW_MEASURED, WHAT_DIFFERS
 
 
 def page(report: dict[str, Any]) -> str:
@@ -21,14 +21,14 @@ def page(report: dict[str, Any]) -> str:
         HOW_MEASURED,
         "## Time to a certified answer",
         *(race_table(one, report["tols"]) for one in report["races"]),
-        "![What each timed run was worth, against its seconds](images/scaling_accuracy.png)",
+        "![Certified error of each timed run against its time](images/scaling_accuracy.png)",
         WHAT_DIFFERS,
         "## A whole comparison",
         compare_table(report["compare"]),
         "## Memory",
         memory_table(report["memory"]),
         "## Scaling",
-        f"All to a certified accuracy of {TOL:.0e}. An open marker with an arrow: not reached after that time.",
+        f"All to a certified accuracy of {TOL:.0e}. An open marker with an arrow means that the accuracy was not reached in that time.",
         *(f"![Time against {name}](images/scaling_{name}.png)" for name in ("pixels", "blur", "ratio", "pairs")),
         scripts_section(report["scripts"]),
     ]
@@ -43,7 +43,7 @@ def race_table(one: dict[str, Any], tols: Iterable[float]) -> str:
     ours = rows.get(OURS, {})
     points = next((row["points"] for row in rows.values() if "points" in row), ["?", "?"])
     title = f"**{one['setting'].capitalize()}**, {points[0]} source and {points[1]} target pixels (scale {spec['scale']:g}), seconds:"
-    head = ["", *(f"to {tol:.0e}" for tol in tols), *(f"/ ours, {tol:.0e}" for tol in tols), "in the end"]
+    head = ["", *(f"to {tol:.0e}" for tol in tols), *(f"/ ours, {tol:.0e}" for tol in tols), "error at the end"]
     body = []
     for name, row in rows.items():
         cells = [_time_cell(row, tol) for tol in tols]
@@ -103,7 +103,7 @@ def compare_table(found: list[dict[str, Any]]) -> str:
         if "times" in one
     ]
     return (
-        "`pf.compare` with the defaults (heat reference, tol 1e-6): the frame, the solve, both self-problems, all maps.\n\n"
+        "`pf.compare` with the defaults (heat reference, tol 1e-6), from the frame and the solve to both self-problems and all maps.\n\n"
         + _table(["pixels with mass", "seconds", "spread", "relative gap", "marginal error"], body)
     )
 
@@ -114,7 +114,7 @@ def memory_table(found: list[dict[str, Any]]) -> str:
     names = list(dict.fromkeys(name for one in found for name in one["rows"]))
     body = [[_label(name), *(_memory_cell(one["rows"].get(name, {})) for one in found)] for name in names]
     return (
-        "Peak resident memory of a fresh process during one solve with little effort; iterations reuse what the first takes.\n\n"
+        "Peak resident memory of a fresh process during one solve with little effort; later iterations reuse the memory of the first.\n\n"
         + _table(head, body)
     )
 
@@ -128,7 +128,7 @@ def _memory_cell(row: dict[str, Any]) -> str:
 
 
 def scripts_section(scripts: dict[str, Any]) -> str:
-    """What the repository's scripts said."""
+    """The output of the longer scripts."""
     parts = []
     for name, found in scripts.items():
         parts.append(f"## Script `benchmarks/{name}.py`")
@@ -142,7 +142,7 @@ def scripts_section(scripts: dict[str, Any]) -> str:
 
 def _provenance(report: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-    missing = "".join(f" Not here: {reason}." for reason in report["missing"].values())
+    missing = "".join(f" Missing: {reason}." for reason in report["missing"].values())
     busy = (
         " **The machine was busy with other work: ratios are rough, and times too long.**"
         if report["load_before"] > 1
@@ -153,22 +153,22 @@ def _provenance(report: dict[str, Any]) -> str:
         for part, about in report.get("parts", {}).items()
         if about["date"] != report["date"]
     )
-    remark = f" {report['remark']}" if "remark" in report else ""  # what only the person knows who ran it
-    kind = "`pairframe bench --quick`" if report["quick"] else "`pairframe bench`"
+    remark = f" {report['remark']}" if "remark" in report else ""  # a note by the person who ran it
+    kind = "`python benchmarks/run.py --quick`" if report["quick"] else "`make bench`"
     return (
         f"Written by {kind} in {report['seconds'] / 60:.0f} minutes on {report['date']}, commit `{report['commit']}`. "
-        f"Machine: {report['machine']}, load {report['load_before']:g} when it began. {_threads(report)} Python {report['python']}, {versions}.{missing}{busy}{later}{remark} "
+        f"Machine: {report['machine']}, load {report['load_before']:g} at the start. {_threads(report)} Python {report['python']}, {versions}.{missing}{busy}{later}{remark} "
         "All figures, with every error, are in [benchmarks.json](benchmarks.json)."
     )
 
 
 def _threads(report: dict[str, Any]) -> str:
     limits = ", ".join(f"{name}={value}" for name, value in report.get("threads", {}).items())
-    return f"Threads: {limits}." if limits else "As many threads as libraries take by themselves."
+    return f"Threads: {limits}." if limits else "Each library chooses its own number of threads."
 
 
 def _errors(found: dict[str, Any]) -> str:
-    """Both errors; JSON has no word for infinity, which is what a broken plan has."""
+    """Both errors; a broken plan has infinite ones, which JSON keeps as null."""
     words = [
         "none" if found[name] is None or math.isinf(found[name]) else f"{found[name]:.0e}"
         for name in ("relative_gap", "marginal_error")

@@ -1,4 +1,4 @@
-"""Processes that keep their imports and answer one job after the other, as lines of JSON; and the time that is left."""
+"""Processes that keep their imports and answer one job after the other in lines of JSON; deadlines."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Self
 
 Answer = dict[str, Any]
 _PATIENCE_S = 5.0
-SERVE = (sys.executable, "-m", "pairframe.cli.bench.serve")
+SERVE = (sys.executable, str(Path(__file__).parents[1] / "run.py"), "--serve")
 
 
 class Contestant:
-    """One process, started when it is first asked and again after it was cut off or died.
+    """One process, started at the first question and again after it was cut off or died.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Contestant:
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, within_s: float | None, **setting: Any) -> Answer:
-        """The answer; ``{"ended": "cut off"}`` when it takes longer, ``{"ended": "died", "why": ...}`` when it ends first."""
+        """The answer, or ``{"ended": "cut off"}`` if it takes longer, or ``{"ended": "died", "why": ...}`` if the process dies."""
         if self._process is not None and self._process.poll() is not None:
             self._kill()  # it ended by itself since the last answer
         process = self._process = self._process or self._started()
@@ -54,7 +55,7 @@ class Contestant:
         return answer
 
     def close(self) -> None:
-        """End the process: it has nothing left to do, and ends by itself when nobody asks any more."""
+        """End the process: it ends by itself when its input is closed."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(BrokenPipeError, subprocess.TimeoutExpired):
                 self._process.stdin.close()
@@ -84,8 +85,8 @@ class Contestant:
 
 
 def serve(job: Callable[[dict[str, Any]], Answer]) -> None:
-    """The contestant's side: settings come in as lines of JSON, answers go out. What libraries print goes to stderr."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks; that one ends this process
+    """The contestant's side: answer settings, one JSON line each. Output printed by libraries goes to stderr."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin:
@@ -94,7 +95,7 @@ def serve(job: Callable[[dict[str, Any]], Answer]) -> None:
 
 
 class Deadline:
-    """A point in time after which nothing new is begun."""
+    """A point in time after which nothing new is started."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""What is measured, in which order, and how long each part may take."""
+"""The parts of the suite, their order and their time limits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pairframe.cli.bench.contestants import Contestant, Deadline
-from pairframe.cli.bench.curves import AREA_RATIOS, BLURS_PX, SCALES, by_blur, by_pairs, by_pixels, by_ratio
-from pairframe.cli.bench.machine import provenance, version_of
-from pairframe.cli.bench.problems import PairSpec, support_pixels
-from pairframe.cli.bench.rounds import Stable, race, stable, summary
-from pairframe.cli.bench.scripts import run_script
-from pairframe.cli.bench.solvers import SOLVERS
+from suite.contestants import Contestant, Deadline
+from suite.curves import AREA_RATIOS, BLURS_PX, SCALES, by_blur, by_pairs, by_pixels, by_ratio
+from suite.machine import provenance, version_of
+from suite.problems import PairSpec, support_pixels
+from suite.rounds import Stable, race, stable, summary
+from suite.scripts import run_script
+from suite.solvers import SOLVERS
 
 Say = Callable[[str], None]
 TOLS = (1e-2, 1e-4, 1e-6)
@@ -32,11 +32,11 @@ class Plan:
     Attributes
     ----------
     total_s : float
-        After this nothing new is begun.
+        After this nothing new is started.
     races_s : float
         The same for the races.
     races : tuple of (scale, settings, limit_s)
-        How many of the settings at which resolution, and what a contestant may spend on one of them.
+        The number of settings at a resolution, and the time a contestant may spend on one.
     repeats : int
         Timed runs.
     compare_scales, memory_scales : tuple of float
@@ -114,7 +114,7 @@ def run_suite(
     only: tuple[str, ...] | None = None,
     parts: tuple[str, ...] = PARTS,
 ) -> dict[str, Any]:
-    """Measure everything, or some of its `PARTS`; `say` is told each line as it is known.
+    """Measure everything, or some of its `PARTS`; `say` receives each line of progress.
 
     Parameters
     ----------

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TransportProblem
 from pairframe.testing import embryo, tiny_and_huge_embryo
+from pairframe.types import Bool
 
 SHAPE_HW = (256, 576)
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def problem_of(spec: PairSpec) -> TransportProblem:
     """The pair as a problem in pixels, masses divided by sqrt(M_a M_b), kl on both sides."""
     a, b = masks_of(spec)
     mass = math.sqrt(float(a.sum())) * math.sqrt(float(b.sum()))
-    penalty = Penalty("kl", spec.strength_px2)
+    penalty = KL(spec.strength_px2)
     return TransportProblem(a / mass, b / mass, spec.epsilon_px2, penalty, penalty, reference=spec.reference)
 
 

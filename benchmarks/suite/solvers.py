@@ -1,4 +1,4 @@
-"""The contestants: each solves one problem with a given effort and hands back potentials. Nothing else is taken from them.
+"""The contestants: each solves one problem with a given effort and returns potentials, and only these are used.
 
 All are given the same objective, in float64: kl penalties and the product reference a (x) b of masses divided by
 sqrt(M_a M_b). Potentials are on the supports, in work px^2, of the plan u_i v_j exp((f_i + g_j - C_ij)/eps).
@@ -14,17 +14,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairframe.cli.bench.problems import PairSpec, problem_of
 from pairframe.engines import SolveOptions, get_engine
 from pairframe.engines.points import refuse_past_memory
 from pairframe.problem import TransportProblem
+from pairframe.types import Float
+from suite.problems import PairSpec, problem_of
 
 if TYPE_CHECKING:
     import torch
-
-Float = NDArray[np.float64]
 
 
 class Potentials(NamedTuple):
@@ -70,7 +68,7 @@ class Solver(ABC):
 
     @abstractmethod
     def efforts(self) -> Iterator[float]:
-        """Ever larger efforts, from little to a lot; what the number means is the contestant's own business."""
+        """Increasing efforts; each contestant decides what the number means."""
 
     @abstractmethod
     def solve(self, problem: TransportProblem, effort: float, start: Potentials | None = None) -> Potentials:
@@ -78,7 +76,7 @@ class Solver(ABC):
 
 
 class GridSolver(Solver):
-    """Ours; the effort is the number of digits asked for."""
+    """Ours; the effort is the number of digits."""
 
     label, package = "pairframe", "pairframe"
 
@@ -118,7 +116,7 @@ class PotSolver(_Iterating):
         """So many iterations, no stopping rule of its own."""
         import ot
 
-        eps, lam = problem.epsilon, problem.penalty_a.strength
+        eps, lam = problem.epsilon, problem.penalty_a.marginal_relaxation
         x, y = _points(problem)
         a, b = _masses(problem)
         warm = None if start is None else (start.f / eps, start.g / eps)
@@ -165,7 +163,7 @@ class OttSolver(_Iterating):
         """So many iterations, in whole steps."""
         import jax.numpy as jnp
 
-        eps, lam = problem.epsilon, problem.penalty_a.strength
+        eps, lam = problem.epsilon, problem.penalty_a.marginal_relaxation
         advance = _ott_program()
         x, y = (jnp.asarray(points) for points in _points(problem))
         log_u, log_v = problem.log_u[problem.support_a], problem.log_v[problem.support_b]
@@ -199,7 +197,7 @@ class GeomLossSolver(Solver):
             "sinkhorn",
             p=2,
             blur=math.sqrt(problem.epsilon / 2),
-            reach=math.sqrt(problem.penalty_a.strength / 2),
+            reach=math.sqrt(problem.penalty_a.marginal_relaxation / 2),
             scaling=math.exp(-1.0 / effort),
             debias=False,
             potentials=True,
@@ -212,7 +210,7 @@ class GeomLossSolver(Solver):
 
 
 class PlainTorchSolver(_Iterating):
-    """What people write themselves: a stored cost and `torch.logsumexp`."""
+    """The loop that people write themselves: a stored cost and `torch.logsumexp`."""
 
     label, package, dense_copies = "plain torch", "torch", 4
 
@@ -220,7 +218,7 @@ class PlainTorchSolver(_Iterating):
         """So many iterations."""
         import torch
 
-        eps, lam = problem.epsilon, problem.penalty_a.strength
+        eps, lam = problem.epsilon, problem.penalty_a.marginal_relaxation
         x, y = (torch.from_numpy(points) for points in _points(problem))
         cost = _squared_distances(x, y)
         log_a, log_b = (torch.log(torch.from_numpy(mass)) for mass in _masses(problem))
@@ -266,7 +264,7 @@ def _ott_program() -> Any:
     import jax
 
     jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
-    with warnings.catch_warnings():  # OTT imports jaxopt, which says that nobody looks after it any more
+    with warnings.catch_warnings():  # OTT imports jaxopt, which warns that it is unmaintained
         warnings.simplefilter("ignore", DeprecationWarning)
         from ott.geometry import pointcloud
         from ott.problems.linear import linear_problem

@@ -1,7 +1,7 @@
-"""The contestant's side of a race: find the effort that a certified accuracy needs, then do exactly that against the clock.
+"""The contestant's side of a race: find the effort that a certified accuracy needs, then time exactly that effort.
 
-Whatever a contestant returns is certified here, from its potentials alone, by `pairframe.problem.objective`; the best
-constant between f and g is added first, which only helps. That, and looking for the effort, is outside the clock.
+Every answer of a contestant is certified here, from its potentials alone, by `pairframe.problem.objective`; the best
+constant between f and g is added first, which only helps. Neither this nor the search for the effort is timed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from pairframe.cli.bench.memory import peak_mb_of
-from pairframe.cli.bench.problems import PairSpec, problem_of
-from pairframe.cli.bench.solvers import SOLVERS, Potentials
-from pairframe.engines.points import on_grid
 from pairframe.maps import PlanOperator
-from pairframe.problem import Certificate, TransportProblem, certificate
+from pairframe.problem import Certificate, TransportProblem, certificate, on_grid
 from pairframe.problem.objective import optimal_translation
+from suite.memory import peak_mb_of
+from suite.problems import PairSpec, problem_of
+from suite.solvers import SOLVERS, Potentials
 
-_WHY = {"broke down": "its potentials are no finite numbers", "stuck": "more effort changes nothing"}
+_WHY = {"broke down": "its potentials are not finite", "stuck": "more effort changes nothing"}
 _STUCK = 5  # steps with the same errors to the last digit
 
 
 def certify(problem: TransportProblem, found: Potentials) -> Certificate | None:
-    """What the potentials are worth; None where they are no numbers."""
+    """The certificate of the potentials; None if they are not finite."""
     if not (np.isfinite(found.f).all() and np.isfinite(found.g).all()):
         return None
     f, g = on_grid(found.f, problem.support_a), on_grid(found.g, problem.support_b)
@@ -100,7 +99,7 @@ def _seconds_of(job: Callable[[], object]) -> float:
 
 
 def timed(setting: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of one solve from masses to potentials with a known effort, and what it is worth."""
+    """Seconds and errors of one solve from masses to potentials with a known effort."""
     solver, problem = SOLVERS[setting["solver"]](), problem_of(PairSpec(**setting["spec"]))
     began = perf_counter()
     found = solver.solve(problem, setting["effort"])

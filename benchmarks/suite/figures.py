@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairframe.cli.bench.curves import TOL
-from pairframe.cli.bench.race import key
-from pairframe.cli.bench.solvers import OURS
 from pairframe.report.style import new_figure
+from suite.curves import TOL
+from suite.race import key
+from suite.solvers import OURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""The repository's own benchmark scripts, each in a process with a time limit; what they wrote is read back."""
+"""The longer benchmark scripts, each in a process with a time limit; their JSON is read back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pairframe.cli.bench.contestants import Deadline
+from suite.contestants import Deadline
 
 
 def run_script(folder: Path, name: str, deadline: Deadline, *, quick: bool) -> dict[str, Any]:

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairframe.cli.bench.contestants import Deadline
-from pairframe.cli.bench.scripts import run_script
-from pairframe.cli.bench.tables import page
+import cluster_model as model
+import cost_model
+from suite.contestants import Deadline
+from suite.scripts import run_script
+from suite.tables import page
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-SHARED = {"harness.py", "cluster_model.py"}
+SHARED = {"harness.py", "cluster_model.py", "run.py"}
 SCRIPTS = sorted(path for path in BENCHMARKS.glob("*.py") if path.name not in SHARED)
-
-
-def load(name: str) -> ModuleType:
-    """A module of the benchmarks folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-model = load("cluster_model")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -88,8 +73,8 @@ def test_a_simulated_run_is_never_faster_than_any_bound_and_not_much_slower_than
     bounds = model.bounds_s(n_pairs, cost, cluster)
     simulated = model.simulate_s(n_pairs, cost, cluster, spread=0.0)
     assert simulated >= max(bounds.values()) * (1 - 1e-9)
-    longest_portion = model.PORTION * (cost.compute_s + cost.write_s)
-    assert simulated <= sum(bounds.values()) + 2 * longest_portion + 1e-9
+    longest_chunk = model.MAX_CHUNK * (cost.compute_s + cost.write_s)
+    assert simulated <= sum(bounds.values()) + 2 * longest_chunk + 1e-9
 
 
 def test_one_worker_with_nothing_else_to_wait_for_takes_the_sum() -> None:
@@ -131,16 +116,7 @@ def test_the_page_of_benchmarks_is_its_json_and_names_machine_versions_and_commi
 
 
 def test_the_tables_of_the_cost_model_are_its_json() -> None:
-    cost_model = _cost_model()
     report = json.loads((ROOT / "docs" / "scaling.json").read_text())
     text = (ROOT / "docs" / "scaling.md").read_text()
     assert cost_model.tables(report) in text
     assert report["check"]["n"] >= 12
-
-
-def _cost_model() -> ModuleType:
-    sys.path.insert(0, str(BENCHMARKS))  # scripts find their neighbours by being run there
-    try:
-        return load("cost_model")
-    finally:
-        sys.path.remove(str(BENCHMARKS))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pairframe.cli.bench.contestants import Contestant, Deadline
-from pairframe.cli.bench.problems import PairSpec, support_pixels
-from pairframe.cli.bench.rounds import Stable, race, summary
-from pairframe.engines.threads import n_cores
+from pairframe.parallel.threads import n_cores
+from suite.contestants import Contestant, Deadline
+from suite.problems import PairSpec, support_pixels
+from suite.rounds import Stable, race, summary
 
 TOL = 1e-4  # what the curves are timed to: beyond it most peers are no longer in the picture
 SCALES = (1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1.0, 1.5, 2.0, 3.0, 4.0)
@@ -20,7 +20,7 @@ CURVE_BLUR_PX = 8.0  # where every peer's numbers hold
 
 
 def by_pixels(contestants: Stable, scales: Sequence[float], limit_s: float, deadline: Deadline) -> list[dict[str, Any]]:
-    """The same physics, finer and finer; who passed the limit is not asked again."""
+    """The same physics, finer and finer; a contestant past the limit drops out."""
     specs = [PairSpec(scale=scale, blur_px=CURVE_BLUR_PX) for scale in scales]
     points = _curve(contestants, specs, limit_s, deadline)
     for point, spec in zip(points, specs, strict=True):
@@ -52,7 +52,7 @@ def _curve(contestants: Stable, specs: Sequence[PairSpec], limit_s: float, deadl
         rows = race(active, spec, (TOL,), limit_s=limit_s, repeats=3, deadline=deadline)
         for name, row in rows.items():
             row.pop("trace", None)
-            # Who is too slow stays so; numbers that break down at one value may hold at the next.
+            # A contestant that is too slow stays too slow; one whose numbers break down may recover at the next value.
             if not row.get("times") and row.get("ended") != "stuck":
                 active.pop(name)
         points.append({"spec": asdict(spec), "rows": rows})

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from pairframe.cli.bench.contestants import Answer, Contestant, Deadline
-from pairframe.cli.bench.problems import PairSpec
-from pairframe.cli.bench.race import key
-from pairframe.cli.bench.solvers import OURS
+from suite.contestants import Answer, Contestant, Deadline
+from suite.problems import PairSpec
+from suite.race import key
+from suite.solvers import OURS
 
-_QUICK_S = 1.0  # who is that quick is timed even when the time is up
+_QUICK_S = 1.0  # a contestant this fast is timed even when the time is up
 GRACE_S = 45.0  # beyond its limit, for imports, compiling, certificates and one step that takes long
 Stable = Mapping[str, Contestant]
 
@@ -53,7 +53,7 @@ def race(
     """
     rows: dict[str, Answer] = {}
     for name, contestant in contestants.items():
-        # Slow contestants may use up the time: what the others are compared with is measured all the same.
+        # Slow contestants may use up the time; ours, the baseline of all ratios, is measured anyway.
         until = Deadline(2 * limit_s + GRACE_S) if name == OURS else deadline
         rows[name] = _ask(contestant, until, limit_s, "find", name, spec, tols=tols, limit_s=limit_s)
     runs: dict[str, dict[str, list[Answer]]] = {
