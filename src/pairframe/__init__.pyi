@@ -3,12 +3,12 @@ from pairframe.engines import Status as Status
 from pairframe.engines import solve as solve
 from pairframe.engines.backends import backends as backends
 from pairframe.errors import PairframeError as PairframeError
+from pairframe.exact import W2Bounds as W2Bounds
+from pairframe.exact import w2 as w2
 from pairframe.frame import BoxYX as BoxYX
 from pairframe.frame import GridTransform as GridTransform
 from pairframe.frame import propose_bucket_shapes as propose_bucket_shapes
 from pairframe.maps import PlanOperator as PlanOperator
-from pairframe.maps.wasserstein import W2Bounds as W2Bounds
-from pairframe.maps.wasserstein import w2 as w2
 from pairframe.masks import Mask as Mask
 from pairframe.masks import clean_mask as clean_mask
 from pairframe.masks import read_mask as read_mask

@@ -1,6 +1,8 @@
-"""One tree of errors. Each says what was expected, what came, and how to fix it."""
+"""One tree of errors. Each says what was expected, what it got, and how to fix it."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class PairframeError(Exception):
@@ -9,263 +11,90 @@ class PairframeError(Exception):
     Parameters
     ----------
     expected, got, fix : str
-        Three short clauses; they also stay readable as attributes. They are the
-        only ``args``, so an error survives the trip between processes.
+        Three short clauses, also readable as attributes.
+    field : str, optional
+        The argument, config field or column at fault, e.g. ``"blur_um"``; empty if there is no single one.
+
+    Attributes
+    ----------
+    transient : bool
+        Whether the same input may succeed later, after a full disk, a missing library or a dead worker. Errors of the input
+        itself are not transient.
+
+    Notes
+    -----
+    All four are ``args``, so an error survives the trip between processes.
     """
 
-    def __init__(self, expected: str, got: str, fix: str) -> None:
-        super().__init__(expected, got, fix)
+    transient: ClassVar[bool] = True
+
+    def __init__(self, expected: str, got: str, fix: str, field: str = "") -> None:
+        super().__init__(expected, got, fix, field)
         self.expected = expected
         self.got = got
         self.fix = fix
+        self.field = field
 
     def __str__(self) -> str:
         return f"expected {self.expected}, got {self.got}. To fix: {self.fix}"
 
 
 class InputError(PairframeError, ValueError):
-    """What came in cannot be used. The CLI exits with code 2."""
+    """Input that cannot be used. The CLI exits with code 2."""
+
+    transient = False
 
 
-# --- masks: arrays ---------------------------------------------------------------------------
+class ArgumentError(InputError):
+    """An argument with a value that it cannot have."""
 
 
-class NotTwoDimensionalError(InputError):
-    """A mask must be one 2-D image."""
+class ConfigError(InputError):
+    """A `TransportConfig`, or its file, that cannot be used."""
 
 
-class EmptyCanvasError(InputError):
-    """The image has no pixels at all (a side of length 0)."""
+# --- masks and frame -------------------------------------------------------------------------
 
 
-class NotNumericError(InputError):
-    """The array holds objects, strings or complex numbers."""
+class MaskError(InputError):
+    """An array that is not a mask: wrong shape or type, NaN, negative values, unusable pixels."""
 
 
-class NotFiniteError(InputError):
-    """The array holds NaN or infinity."""
+class GreyImageError(MaskError):
+    """A grey or label image where a binary mask is needed."""
 
 
-class NegativeMassError(InputError):
-    """The array holds negative values."""
-
-
-class GreyImageError(InputError):
-    """A grey or label image came where a binary mask is needed."""
-
-
-class PixelSizeError(InputError):
+class PixelSizeError(MaskError):
     """A pixel size that is not a positive, finite number of micrometres."""
 
 
-class AnisotropicPixelsError(InputError):
-    """Pixels that are not square."""
-
-
-class MassModeError(InputError):
-    """An unknown mass mode, or one with a wrong parameter."""
-
-
-class CleaningError(InputError):
-    """A cleaning step with a wrong parameter."""
-
-
-# --- masks: files ----------------------------------------------------------------------------
-
-
 class FileError(InputError):
-    """A file that cannot be used."""
-
-
-class FileMissingError(FileError):
-    """No such file."""
-
-
-class UnreadableFileError(FileError):
-    """The file is there but broken, truncated or not what its name says."""
-
-
-class UnsafeFileError(FileError):
-    """The file asks for something pairframe never does, such as unpickling."""
-
-
-class UnknownFormatError(FileError):
-    """The extension is none that pairframe reads or writes."""
-
-
-class ImageTooLargeError(FileError):
-    """The header declares more pixels than allowed (a decompression bomb, or a mistake)."""
-
-
-class MissingLabelError(FileError):
-    """The label id is not in the image."""
-
-
-class MissingPageError(FileError):
-    """The page, frame, key or inner path is not in the file, or one must be chosen."""
-
-
-# --- frame -----------------------------------------------------------------------------------
+    """A file that is missing, broken, unsafe, too large, or does not hold what was asked of it."""
 
 
 class FrameError(InputError):
-    """A pair frame that cannot be built."""
-
-
-class BoxError(FrameError):
-    """A box that is no box: not integers, or without any pixel."""
-
-
-class BothMasksEmptyError(FrameError):
-    """Neither mask has any mass: there is nothing to compare."""
-
-
-class CanvasMismatchError(FrameError):
-    """The two masks do not lie on the same canvas."""
-
-
-class DownsampleFactorError(FrameError):
-    """A downsample factor that is not an integer >= 1."""
-
-
-class PadError(FrameError):
-    """A pad that is not an integer >= 0."""
-
-
-class CropPolicyError(FrameError):
-    """An unknown crop policy or bucket mode, or an argument that the policy does not use."""
-
-
-class MissingBoxError(FrameError):
-    """``crop_policy="fixed"`` without a box."""
-
-
-class BoxOutsideCanvasError(FrameError):
-    """A box that does not touch the canvas."""
-
-
-class ClippedMassError(FrameError):
-    """A fixed box that would cut mass away."""
-
-
-class MissingBucketsError(FrameError):
-    """``crop_policy="bucketed"`` without usable bucket shapes."""
-
-
-class NoBucketFitsError(FrameError):
-    """No bucket is large enough."""
-
-
-class TransformError(FrameError):
-    """A GridTransform whose fields contradict each other, or an array that does not fit it."""
+    """A pair frame that cannot be built, or an array that does not fit it."""
 
 
 class GoldenTestError(PairframeError, AssertionError):
     """A golden test of the pair frame failed at run time: a bug in pairframe, not in the input."""
 
 
-# --- maps and results ---
-
-
-class PlanError(InputError):
-    """Potentials, scales or channels that do not fit the plan they are for."""
-
-
-class PlanTooLargeError(PlanError):
-    """A dense plan with more entries than pairframe writes out."""
-
-
-class WarmStartError(InputError):
-    """A previous result that cannot be started from."""
-
-
-class RaiseOnError(InputError):
-    """``raise_on`` names something that is no status."""
-
-
-class PairsError(InputError):
-    """The pairs, or the number of jobs, of a `compare_many` that cannot be used."""
-
-
-class SolveFailedError(PairframeError, RuntimeError):
-    """A solve ended with a status that the caller asked to be an error."""
-
-
-class WorkerDiedError(PairframeError, RuntimeError):
-    """A worker process ended before its work did."""
-
-
-# --- output ----------------------------------------------------------------------------------
-
-
-class OutputError(InputError):
-    """A place that cannot be written to."""
-
-
-# --- problem ---------------------------------------------------------------------------------
+# --- problem and engines ---------------------------------------------------------------------
 
 
 class ProblemError(InputError):
-    """A transport problem that cannot be stated."""
+    """A transport problem that cannot be stated, or potentials that do not fit it."""
 
 
-class PenaltyError(ProblemError):
-    """An unknown marginal penalty, or one with a wrong strength."""
-
-
-class ReferenceNameError(ProblemError):
-    """An unknown reference measure."""
-
-
-class MetricError(ProblemError):
-    """An unknown metric."""
-
-
-class EpsilonError(ProblemError):
-    """An epsilon that is not positive and finite."""
-
-
-class EmptyMeasureError(ProblemError):
-    """A measure without any mass: there is nothing to transport."""
-
-
-class UnequalMassesError(ProblemError):
-    """Hard marginals that no plan can have, because the totals differ."""
-
-
-class ScalesError(ProblemError):
-    """A length, cost or solver parameter that cannot be converted."""
-
-
-class ConfigError(InputError):
-    """A `TransportConfig` (or its file) that cannot be used."""
-
-
-class ConflictingUnitsError(ConfigError):
-    """The same quantity was given in two units."""
-
-
-class ConfigValueError(ConfigError):
-    """A field of the config has a value it cannot have."""
-
-
-class UnknownFieldError(ConfigError):
-    """A config file names a field that does not exist."""
-
-
-# --- engines ---------------------------------------------------------------------------------
+class StartError(InputError):
+    """A start (potentials or a previous result) that does not fit the problem."""
 
 
 class EngineError(InputError):
-    """An engine that cannot be used."""
+    """An engine that does not exist or cannot be loaded."""
 
-
-class UnknownEngineError(EngineError):
-    """No engine has that name."""
-
-
-class BrokenEngineError(EngineError):
-    """An engine is registered, but it cannot be loaded."""
+    transient = True
 
 
 class MissingExtraError(EngineError):
@@ -273,38 +102,30 @@ class MissingExtraError(EngineError):
 
 
 class UnsupportedProblemError(EngineError):
-    """The engine cannot solve this problem, and says why."""
+    """The engine cannot solve this problem; the message says why."""
+
+    transient = False
 
 
-class SolveOptionsError(EngineError):
-    """Options of a solve that cannot be used."""
+class SolveFailedError(PairframeError, RuntimeError):
+    """A solve ended with a status listed in ``raise_on``."""
 
 
-class StartError(EngineError):
-    """Starting potentials that do not fit the problem."""
+class WorkerError(PairframeError, RuntimeError):
+    """A worker process died, or a cluster cannot be reached. Finished pairs are kept."""
 
 
 # --- results ---------------------------------------------------------------------------------
 
 
+class OutputError(InputError):
+    """A place that cannot be written to."""
+
+
 class StoreError(InputError):
-    """A folder of results that cannot be used."""
+    """A folder of results that is missing, holds something else, or lacks the pair."""
 
-
-class StoreMissingError(StoreError):
-    """There are no results at that place."""
-
-
-class UnknownPairError(StoreError):
-    """The store has no pair of that name, no result for it, or one must be chosen."""
-
-
-class PairExistsError(StoreError):
-    """The store has that pair already."""
-
-
-class ForeignFolderError(StoreError):
-    """The folder holds something else."""
+    transient = True
 
 
 class StoreVersionError(StoreError):
@@ -316,35 +137,28 @@ class BrokenStoreError(StoreError):
 
 
 class StoreLockedError(StoreError):
-    """Somebody else is writing to the store."""
+    """Another process is writing to the store."""
 
 
 class StoreRowError(StoreError):
-    """A row that has no place in the table."""
+    """A row that does not fit the table."""
 
 
 class StoreWriteError(StoreError, OutputError):
     """The store cannot be written: no space, no permission."""
 
 
-# --- cohort ----------------------------------------------------------------------------------
+# --- cohorts ---------------------------------------------------------------------------------
 
 
 class CohortError(InputError):
-    """A cohort that cannot be run as it was asked for."""
+    """A cohort that cannot be run or analysed as requested."""
 
 
 class ManifestError(CohortError):
     """A list of masks that cannot be read, or does not say what to compare."""
 
 
-class PairIdError(ManifestError):
-    """Names of pairs that are missing, unsafe or not unique."""
-
-
-class PairingError(CohortError):
-    """A pairing rule that does not exist, or finds no pair."""
-
-
-class ClusterError(PairframeError, RuntimeError):
-    """The workers of a cluster cannot be reached, or cannot do the work. What was done is kept."""
+def is_transient(error: BaseException) -> bool:
+    """Whether the same call with the same input may succeed later; true of errors that are not ours."""
+    return error.transient if isinstance(error, PairframeError) else True

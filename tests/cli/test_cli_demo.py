@@ -73,7 +73,7 @@ def test_a_folder_with_other_things_or_results_is_not_touched(tmp_path: Path) ->
     (tmp_path / "taken").write_text("a file")
     pf.compare([[0, 1, 0]], [[1, 1, 0]]).save(results, pair_id="mine")
     before = content(tmp_path)
-    for place, words in (("things", "other things"), ("results", "other results"), ("taken", "not a folder")):
+    for place, words in (("things", "other files"), ("results", "other results"), ("taken", "not a folder")):
         done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / place)])
         assert done.exit_code == 2
         assert words in done.stderr

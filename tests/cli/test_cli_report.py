@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
+from helpers.archives import spoil
 from helpers.cli_masks import content, write_pair
 from helpers.results_equal import unsolved_result
 from typer.testing import CliRunner
@@ -15,7 +15,7 @@ import pairframe as pf
 from pairframe.cli import report
 from pairframe.cli.app import app
 from pairframe.report.html import write_report
-from pairframe.results import ResultStore
+from pairframe.results import ResultStore, disk
 
 
 def test_the_pages_of_a_store_are_written_and_the_store_is_not(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_file_of_a_store_leads_to_its_folder(tmp_path: Path) -> None:
     unsolved_result().save(out)
     done = CliRunner().invoke(app, ["report", str(out / "results.parquet")])
     assert done.exit_code == 2
-    assert f"give the folder that it lies in: {str(out)!r}" in done.stderr
+    assert f"give its folder: {str(out)!r}" in done.stderr
 
 
 @pytest.mark.parametrize("is_drawn", [False, True])
@@ -66,9 +66,8 @@ def test_damaged_and_missing_maps_are_exit_code_1_and_named(
     if is_drawn:
         assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
     groups = ResultStore(out).table().set_index("pair_id").maps_group
-    chunk = out / "maps.zarr" / groups["changed"] / "work_maps" / "c.0.0.0"
-    chunk.write_bytes(chunk.read_bytes()[:-1] + b"?")
-    shutil.rmtree(out / "maps.zarr" / groups["gone"])
+    spoil(disk.group_file(out / "maps.zarr", groups["changed"]), "work_maps/c.0.0.0")
+    disk.group_file(out / "maps.zarr", groups["gone"]).unlink()
     for words in ((), ("--quiet",)):
         done = CliRunner().invoke(app, ["report", str(out), *words])
         assert done.exit_code == 1

@@ -22,7 +22,7 @@ def test_a_pattern_without_quotes_is_one_clear_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "pairframe: expected one manifest, folder or pattern, got 2 words, 'masks/t0.png' to 'masks/t1.png'. To fix: "
-        "if the shell made them of a pattern, put it in single quotes, such as 'masks/*.png', or give the folder, masks\n"
+        "if the shell expanded a pattern, put the pattern in single quotes, such as 'masks/*.png', or give the folder, masks\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -41,7 +41,7 @@ def test_the_interval_is_an_option_and_a_column(tmp_path: Path) -> None:
     assert list(ResultStore(tmp_path / "out").table().frame_interval_min) == [7.5, 15.0]
     refused = run("masks", "--out", "out", "--frame-interval", "0", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "a positive, finite --frame-interval in minutes" in refused.stderr
+    assert "--frame-interval: expected a positive, finite frame interval in minutes" in refused.stderr
 
 
 def test_the_help_says_how_pairs_are_called(tmp_path: Path) -> None:

@@ -94,5 +94,5 @@ def test_a_terminal_shows_how_far_a_solve_is() -> None:
         assert (bar.tasks[0].total, bar.tasks[0].completed) == (4, 1)
         assert "\x1b" not in bar.tasks[0].fields["detail"]
     assert fractions == pytest.approx([0.0, 0.5, 0.5, 1.0, 1.0])  # never backwards, never beyond the end
-    assert details[1] == "work 7, marginal error 1.0e-02, wanted 1e-04"
+    assert details[1] == "iteration 7, marginal error 1.0e-02, tolerance 1e-04"
     assert details[3].endswith(", gap 3.0e+00")

@@ -10,15 +10,16 @@ def main() -> None:
     import typer
     from helpers.cohort_cases import CONFIG
 
-    from pairframe.cli.run import RunJob, run_run
+    from pairframe.cli.run import run_run
+    from pairframe.cli.run_options import RunOptions
     from pairframe.cli.terminal import exit_codes
 
     manifest, out, *address = sys.argv[1:]
     dask = address[0] if address else None
-    job = RunJob(manifest, Path(out), CONFIG, jobs=None if address else 2, dask=dask, with_report=False)
+    options = RunOptions([manifest], Path(out), jobs=None if address else 2, client=dask, report=False)
     try:
         with exit_codes():
-            run_run(job)
+            run_run(options, CONFIG)
     except typer.Exit as end:
         sys.exit(end.exit_code)
 

@@ -23,7 +23,7 @@ def test_every_engine_can_do_a_cohort(tmp_path: Path, backend: str) -> None:
         (tmp_path / "masks").mkdir(exist_ok=True)
         pf.write_mask(pf.Mask.from_array(mask), tmp_path / "masks" / f"t{frame}.png")
     for name in ("grid", backend):
-        summary = run_cohort(tmp_path / "masks", tmp_path / name, replace(CONFIG, backend=name), jobs=1, report=False)
+        summary = run_cohort(tmp_path / "masks", tmp_path / name, replace(CONFIG, backend=name), jobs=1)
         assert (summary.done, summary.failed, summary.uncertified) == (3, 0, 0)
     ours, theirs = (ResultStore(tmp_path / name).table() for name in ("grid", backend))
     assert set(theirs.backend) == {backend}

@@ -6,14 +6,14 @@ import math
 from pathlib import Path
 
 import pytest
-from helpers.cohort_cases import CONFIG, rows_here, write_frame, write_series, write_table
+from helpers.cohort_cases import CONFIG, InProcessExecutor, write_frame, write_series, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairframe.cohort import MaskRef, PairTask, run_cohort
-from pairframe.cohort.interval import COLUMN, with_frame_interval
-from pairframe.cohort.pairing import Frame, pair_frames
-from pairframe.cohort.sources import read_tasks
+from pairframe.cohort.inputs.interval import COLUMN, with_frame_interval
+from pairframe.cohort.inputs.pairing import Frame, pair_frames
+from pairframe.cohort.inputs.sources import read_tasks
 from pairframe.errors import CohortError, ManifestError
 from pairframe.results import ResultStore
 
@@ -73,7 +73,9 @@ def test_pairs_of_a_table_are_one_interval_apart(tmp_path: Path) -> None:
 def test_uneven_frames_are_refused_rather_than_given_wrong_minutes() -> None:
     tasks = pair_frames(frames("0", "899", "1801"), "consecutive")
     assert with_frame_interval(tasks, None) == tasks
-    with pytest.raises(ManifestError, match=r"frames at equal distances.* got pair 's_899-1801', 1\.003 times as far"):
+    with pytest.raises(
+        ManifestError, match=r"equally spaced frames.* got pair 's_899-1801', whose frames are 1\.003 times"
+    ):
         with_frame_interval(tasks, 15)
 
 
@@ -81,25 +83,26 @@ def test_a_column_and_an_option_for_the_same_thing_are_refused(tmp_path: Path) -
     rows = [{"source": "a.png", "target": "b.png", COLUMN: 5.0}]
     tasks = read_tasks(write_table(tmp_path / "m.csv", rows))
     assert tasks[0].carried == {COLUMN: 5.0}
-    with pytest.raises(ManifestError, match=r"frame_interval_min from one place.* leave one of them out"):
+    with pytest.raises(ManifestError, match=r"frame_interval_min from one place.* remove one of them"):
         with_frame_interval(tasks, 15)
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, True, "5"])
 def test_only_a_positive_number_of_minutes_is_an_interval(bad: object) -> None:
-    with pytest.raises(CohortError, match="frame_interval_min to be a positive, finite number of minutes"):
+    with pytest.raises(CohortError, match="a positive, finite frame interval in minutes") as caught:
         with_frame_interval([], bad)  # type: ignore[arg-type]
+    assert caught.value.field == "frame_interval_min"
 
 
 def test_a_run_writes_the_minutes_and_learns_them_later_without_solving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pairframe.cohort.runner.local_rows", rows_here)
+    monkeypatch.setattr("pairframe.cohort.run.runner.LocalExecutor", InProcessExecutor)
     masks, out = write_series(tmp_path / "masks", n_series=1, n_frames=2), tmp_path / "out"
     write_frame(masks / "s0" / "t4.png", 5, 4)
-    first = run_cohort(masks, out, CONFIG, report=False)
+    first = run_cohort(masks, out, CONFIG)
     assert (first.done, COLUMN in ResultStore(out).table()) == (2, False)
-    again = run_cohort(masks, out, CONFIG, report=False, frame_interval_min=20)
+    again = run_cohort(masks, out, CONFIG, frame_interval_min=20)
     table = ResultStore(out).table()
     assert (again.done, again.skipped) == (0, 2)
     assert dict(zip(table.pair_id, table[COLUMN], strict=True)) == {"s0_0-1": 20.0, "s0_1-4": 60.0}

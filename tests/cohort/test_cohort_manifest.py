@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairframe.cohort import MaskRef, PairTask, read_tasks
-from pairframe.cohort.pairing import Frame, natural_key, pair_frames
-from pairframe.errors import FileError, InputError, ManifestError, PairIdError, PairingError
+from pairframe.cohort.inputs.pairing import Frame, natural_key, pair_frames
+from pairframe.errors import CohortError, FileError, InputError, ManifestError
 from pairframe.testing import disc
 
 
@@ -118,16 +118,16 @@ def test_names_sort_as_a_person_sorts_them() -> None:
 
 @pytest.mark.parametrize("rule", ["", "next", "every:0", "every:x", "every:", "reference:", "all:2"])
 def test_an_unknown_rule_is_refused(rule: str) -> None:
-    with pytest.raises(PairingError, match="expected a pairing rule: consecutive"):
+    with pytest.raises(CohortError, match="expected a pairing rule: consecutive"):
         pair_frames(frames(a=["0", "1"]), rule)
 
 
 def test_a_rule_that_finds_nothing_or_too_much_says_so() -> None:
-    with pytest.raises(PairingError, match="1 frames in 1 series, which 'consecutive' makes no pair of"):
+    with pytest.raises(CohortError, match="1 frames in 1 series, of which 'consecutive' makes no pair"):
         pair_frames(frames(a=["0"]), "consecutive")
-    with pytest.raises(PairingError, match="frame '1' twice in series 'a'"):
+    with pytest.raises(CohortError, match="frame '1' twice in series 'a'"):
         pair_frames(frames(a=["1", "0", "1"]), "consecutive")
-    with pytest.raises(PairingError, match="series 'b' without one"):
+    with pytest.raises(CohortError, match="series 'b' without one"):
         pair_frames(frames(a=["0", "1"], b=["0", "2"]), "reference:1")
 
 
@@ -184,9 +184,9 @@ def test_what_is_no_cohort_is_refused(tmp_path: Path) -> None:
     for given_, message in [
         (tmp_path / "nowhere", "does not exist"),
         (tmp_path / "nowhere.csv", "expected an existing manifest"),
-        (tmp_path / "empty", "none there"),
-        (f"{tmp_path}/*.npy", "none there"),
-        (write_frame(tmp_path / "one.png", 4), "makes no pair of"),
+        (tmp_path / "empty", "got none"),
+        (f"{tmp_path}/*.npy", "got none"),
+        (write_frame(tmp_path / "one.png", 4), "makes no pair"),
     ]:
         with pytest.raises(InputError, match=message):
             read_tasks(given_)
@@ -204,15 +204,15 @@ def test_what_is_no_cohort_is_refused(tmp_path: Path) -> None:
         (b"", "at least one line below the names|columns source and target"),
         (b"source,target\n", "at least one line below the names"),
         (b"a,b\n1,2\n", r"columns source and target \(pairs\), or path \(frames\), got 'a', 'b'"),
-        (b"source,target,source\na,b,c\n", "a name of its own for every column"),
-        (b"source,target,\na,b,c\n", "a name of its own for every column"),
+        (b"source,target,source\na,b,c\n", "a different name for every column"),
+        (b"source,target,\na,b,c\n", "a different name for every column"),
         (b"source,target\na.png\n", "1 in line 2"),
         (b"source,target\na.png,\n", "a target in every line, got none in line 2"),
         (b"pair_id,source,target\n,a.png,b.png\n", "a pair_id in every line"),
         (b"source,target,px_size_um\na,b,\"0,5\"\n", "'0,5' in line 2"),
         (b"source,target,px_size_um\na,b,-1\n", "-1 in line 2"),
         (b"source,target,px_size_um\na,b,inf\n", "inf in line 2"),
-        (b"source,target,status\na,b,good\n", "a column 'status'. To fix: rename it"),
+        (b"source,target,status\na,b,good\n", "a label 'status'. To fix: rename it"),
         (b"source,target\n\xff\xfe,b\n", "csv or tsv in UTF-8"),
         (b"source,target\n\"a,b\n", "unexpected end of data"),
         (b"pair_id,source,target\nx,a\0,b\n", "NUL"),
@@ -252,13 +252,13 @@ def test_an_odd_name_is_data(pair_id: str) -> None:
     "pair_id", ["", " ", "a ", "a\nb", "\x1b[31m", "a\0", "n" * 201, "\u202etxt", "\ud800", "a\u2028b"]
 )
 def test_an_unsafe_name_is_refused(pair_id: str) -> None:
-    with pytest.raises(PairIdError, match="pair_id"):
+    with pytest.raises(ManifestError, match="pair_id"):
         read_tasks(named(pair_id))
 
 
 def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PairIdError, match="2 pairs called 'x'"):
+    with pytest.raises(ManifestError, match="2 pairs called 'x'"):
         read_tasks(named("x", "y", "x"))
     rows = [{"source": f"{folder}/t0.png", "target": f"{folder}/t1.png"} for folder in "ab"]
-    with pytest.raises(PairIdError, match="give each line another pair_id"):
+    with pytest.raises(ManifestError, match="give each line another pair_id"):
         read_tasks(write_table(tmp_path / "m.csv", rows))

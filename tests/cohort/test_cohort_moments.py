@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from helpers.cohort_cases import CONFIG, write_series
 
-from pairframe.cohort import job as job_module
 from pairframe.cohort import run_cohort
-from pairframe.cohort.job import read_masks
-from pairframe.cohort.plan import make_plan
-from pairframe.cohort.progress import CohortProgress, PlainLines
-from pairframe.cohort.runner import _Writer
-from pairframe.cohort.sources import read_tasks
+from pairframe.cohort.inputs.sources import read_tasks
+from pairframe.cohort.run.mask_cache import MaskCache
+from pairframe.cohort.run.plan import make_plan
+from pairframe.cohort.run.progress import CohortProgress, PlainLines
+from pairframe.cohort.run.table_writer import TableWriter
 from pairframe.errors import BrokenStoreError, StoreRowError, StoreWriteError
+from pairframe.masks import Mask, read_mask
 from pairframe.results import ResultStore, failed_row
 
 
@@ -45,26 +45,29 @@ def test_ctrl_c_while_files_are_read_starts_no_worker(tmp_path: Path, monkeypatc
     def no_workers(*_: object) -> None:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr("pairframe.cohort.runner.make_plan", interrupted)
-    monkeypatch.setattr("pairframe.cohort.runner.local_rows", no_workers)
+    monkeypatch.setattr("pairframe.cohort.run.runner.make_plan", interrupted)
+    monkeypatch.setattr("pairframe.cohort.run.runner.LocalExecutor", no_workers)
     with pytest.raises(KeyboardInterrupt):
-        run_cohort(write_series(tmp_path / "masks"), tmp_path / "out", CONFIG, jobs=1, report=False)
+        run_cohort(write_series(tmp_path / "masks"), tmp_path / "out", CONFIG, jobs=1)
 
 
 def test_two_threads_of_a_worker_do_not_take_each_others_masks_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class ClearedByAnother(dict[Any, Any]):
-        def __contains__(self, key: object) -> bool:
-            found = super().__contains__(key)
-            self.clear()
-            return found
+    first, second, third = read_tasks(write_series(tmp_path / "masks", n_series=1, n_frames=4))
+    cache, is_nested = MaskCache(), []
 
-    tasks = read_tasks(write_series(tmp_path / "masks", n_series=1))
-    expected = read_masks(tasks[0], CONFIG)
-    monkeypatch.setattr("pairframe.cohort.job._masks_read", ClearedByAnother(job_module._masks_read))
-    for mask, again in zip(expected, read_masks(tasks[0], CONFIG), strict=True):
-        np.testing.assert_array_equal(mask.values, again.values)
+    def read_with_another_thread_in_between(*words: Any, **options: Any) -> Mask:
+        if not is_nested:
+            is_nested.append(True)
+            cache.read(third, CONFIG)  # leaves the cache without the masks of `first`
+        return read_mask(*words, **options)
+
+    cache.read(first, CONFIG)
+    monkeypatch.setattr("pairframe.cohort.run.mask_cache.read_mask", read_with_another_thread_in_between)
+    for ref, mask in zip((second.source, second.target), cache.read(second, CONFIG), strict=True):
+        np.testing.assert_array_equal(mask.values, read_mask(ref.spec).values)
+    assert is_nested
 
 
 @pytest.mark.parametrize(
@@ -90,18 +93,18 @@ def test_rows_stay_until_they_are_written_whatever_a_commit_raises(
 
     real = ResultStore.commit
     monkeypatch.setattr(ResultStore, "commit", commit)
-    monkeypatch.setattr("pairframe.cohort.runner._COMMIT_EVERY_S", 0.0)
-    monkeypatch.setattr("pairframe.cohort.runner._COMMIT_AT_LAST_S", 0.0)
+    monkeypatch.setattr("pairframe.cohort.run.table_writer._MIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr("pairframe.cohort.run.table_writer._MAX_INTERVAL_S", 0.0)
     store, added = ResultStore(tmp_path / "out"), []
-    writer = _Writer(store, [])
+    writer = TableWriter(store, [])
     with pytest.raises(type(error)) if is_told else nullcontext():
         try:
             for k in range(6):
                 writer.add(failed_row(f"p{k}", "broken"))
                 added.append(f"p{k}")
                 writer.flush_when_due()
-                if writer._going is not None:
-                    wait([writer._going])
+                if writer._commit is not None:
+                    wait([writer._commit])
         finally:
             writer.flush()
     assert failing in calls
@@ -110,8 +113,8 @@ def test_rows_stay_until_they_are_written_whatever_a_commit_raises(
 
 def test_a_thread_that_cannot_start_loses_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ResultStore(tmp_path)
-    monkeypatch.setattr("pairframe.cohort.runner._COMMIT_EVERY_S", 0.0)
-    writer = _Writer(store, [])
+    monkeypatch.setattr("pairframe.cohort.run.table_writer._MIN_INTERVAL_S", 0.0)
+    writer = TableWriter(store, [])
 
     def no_thread(*_: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -133,10 +136,10 @@ def test_labels_that_do_not_fit_are_refused_before_masks_are_looked_at(
     def look(*_: object) -> None:
         raise AssertionError("a mask was looked at")
 
-    monkeypatch.setattr("pairframe.cohort.portions.work_shape", look)
+    monkeypatch.setattr("pairframe.cohort.run.chunks.work_shape", look)
     config = replace(CONFIG, crop_policy="bucketed", bucket_shapes=((64, 64),))
     with pytest.raises(StoreRowError, match="dose"):
-        run_cohort(mixed, tmp_path / "out", config, jobs=1, report=False)
+        run_cohort(mixed, tmp_path / "out", config, jobs=1)
     assert not ResultStore(tmp_path / "out").exists()
     assert not list((tmp_path / "out").glob("maps.zarr/*-*"))
 
@@ -144,7 +147,7 @@ def test_labels_that_do_not_fit_are_refused_before_masks_are_looked_at(
 def test_no_pairs_at_all_are_no_trouble(tmp_path: Path) -> None:
     tasks = read_tasks(write_series(tmp_path / "masks", n_series=1))
     out = tmp_path / "out"
-    run_cohort(tasks, out, CONFIG, jobs=1, report=False)
+    run_cohort(tasks, out, CONFIG, jobs=1)
     for folder in (out, tmp_path / "fresh"):
-        assert run_cohort([], folder, CONFIG, jobs=1, report=False).done == 0
+        assert run_cohort([], folder, CONFIG, jobs=1).done == 0
     assert len(ResultStore(out).pair_ids()) == len(tasks)

@@ -8,20 +8,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.cohort_cases import CONFIG, DeadlyJob, ForgetfulJob, rows_here, write_frame, write_pairs, write_series
+from helpers.cohort_cases import (
+    CONFIG,
+    DeadlyJob,
+    ForgetfulJob,
+    InProcessExecutor,
+    rows_of,
+    write_frame,
+    write_pairs,
+    write_series,
+)
 from typer.testing import CliRunner
 
 import pairframe as pf
+from pairframe import files
 from pairframe.cli.app import app
 from pairframe.cohort import read_tasks, run_cohort
-from pairframe.cohort.content import MISSING, NO_FILE, Digests
-from pairframe.cohort.estimate import estimate
-from pairframe.cohort.job import Job, run_chunk
-from pairframe.cohort.local import local_rows
-from pairframe.cohort.mark import RunMark
-from pairframe.cohort.tables import _typed
-from pairframe.cohort.work_queue import WorkQueue
-from pairframe.errors import CohortError, StoreLockedError, UnreadableFileError
+from pairframe.cohort.inputs.content import MISSING, NO_FILE, Digests
+from pairframe.cohort.inputs.tables import _typed
+from pairframe.cohort.run.dask_executor import _compare_chunk
+from pairframe.cohort.run.estimate import estimate
+from pairframe.cohort.run.events import ChunkReturned
+from pairframe.cohort.run.job import Job
+from pairframe.cohort.run.local_executor import LocalExecutor
+from pairframe.cohort.run.mark import RunMark
+from pairframe.cohort.run.work_queue import WorkQueue
+from pairframe.errors import CohortError, FileError, StoreLockedError
+from pairframe.report.html import write_report
 from pairframe.results import ResultStore, disk
 
 
@@ -36,7 +49,7 @@ def same_environment() -> Iterator[None]:
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pairframe.cohort.runner.local_rows", rows_here)
+    monkeypatch.setattr("pairframe.cohort.run.runner.LocalExecutor", InProcessExecutor)
 
 
 @pytest.mark.usefixtures("in_process")
@@ -44,37 +57,36 @@ def test_masks_that_are_out_of_sight_take_no_result_with_them(tmp_path: Path) ->
     masks, out = tmp_path / "disk", tmp_path / "out"
     manifest = write_pairs(masks, 3).rename(tmp_path / "pairs.csv")
     manifest.write_text(manifest.read_text().replace(",a", f",{masks}/a").replace(",b0", f",{masks}/b0"))
-    assert run_cohort(manifest, out, CONFIG, report=False).done == 3
+    assert run_cohort(manifest, out, CONFIG).done == 3
     before = ResultStore(out).load("p0001")
 
     away = masks.rename(tmp_path / "not mounted")
-    summary = run_cohort(manifest, out, CONFIG, report=False)
+    summary = run_cohort(manifest, out, CONFIG)
     assert (summary.done, summary.failed, summary.skipped, summary.unreachable) == (0, 0, 3, 3)
     assert (ResultStore(out).load("p0001").mass_created == before.mass_created).all()
     told = CliRunner().invoke(app, ["run", str(manifest), "--out", str(out), "--pad", "2", "--reach-um", "20"])
     assert told.exit_code == 1
-    assert "kept: 3 pairs whose masks are missing now or cannot be read keep the results they had" in told.stdout
+    assert "kept: 3 pairs keep their earlier results; their masks are missing or unreadable" in told.stdout
 
     away.rename(masks)
     write_frame(masks / "a0001.png", 8)
-    summary = run_cohort(manifest, out, CONFIG, report=False)
+    summary = run_cohort(manifest, out, CONFIG)
     assert (summary.done, summary.skipped, summary.unreachable) == (1, 2, 0)
 
 
-def rows_of(job: Job, tmp_path: Path, n_pairs: int) -> dict[str, Any]:
-    """One worker process, one portion."""
-    tasks = read_tasks(write_pairs(tmp_path / "masks", n_pairs))
-    found = [row for row in local_rows(WorkQueue([tuple(tasks)]), job, 1, lambda: False) if row is not None]
-    assert len({row["pair_id"] for row in found}) == len(found)
-    return {row["pair_id"]: row for row in found}
-
-
-def test_what_a_worker_left_undone_is_done_by_another(tmp_path: Path) -> None:
+def test_pairs_that_a_worker_returned_are_compared_by_another(tmp_path: Path) -> None:
+    tasks = read_tasks(write_pairs(tmp_path / "masks", 3))
     with RunMark(tmp_path) as mark:
-        found = rows_of(ForgetfulJob(CONFIG, tmp_path, mark.token), tmp_path, 3)
-    assert {name: row["status"] for name, row in found.items()} == dict.fromkeys(
-        ("p0000", "p0001", "p0002"), "converged"
-    )
+        job = ForgetfulJob(CONFIG, tmp_path, mark.token)
+        found = rows_of(LocalExecutor(job, 1), WorkQueue([tuple(tasks)], job.is_wanted))
+    assert sorted((row["pair_id"], row["status"]) for row in found) == [(f"p000{k}", "converged") for k in range(3)]
+
+
+def test_pairs_that_a_worker_returned_are_dropped_when_the_run_is_over(tmp_path: Path) -> None:
+    tasks = read_tasks(write_pairs(tmp_path / "masks", 3))
+    queue = WorkQueue((), lambda: False)
+    assert queue.resolve(ChunkReturned(tuple(tasks))) == []
+    assert queue.take() is None
 
 
 def test_a_pair_is_not_blamed_for_the_death_of_its_neighbour(tmp_path: Path) -> None:
@@ -83,7 +95,7 @@ def test_a_pair_is_not_blamed_for_the_death_of_its_neighbour(tmp_path: Path) -> 
     queue = WorkQueue([tuple(deadly)])
     with RunMark(tmp_path) as mark:
         job = DeadlyJob(CONFIG, tmp_path, mark.token)
-        found = {row["pair_id"]: row for row in local_rows(queue, job, 1, lambda: False) if row is not None}
+        found = {row["pair_id"]: row for row in rows_of(LocalExecutor(job, 1), queue)}
     assert {name: row["status"] for name, row in found.items()} == {
         "p0000": "converged",
         "deadly": "failed",
@@ -95,7 +107,7 @@ def test_a_pair_is_not_blamed_for_the_death_of_its_neighbour(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("in_process")
 def test_a_table_that_cannot_be_written_now_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pairframe.cohort.runner._COMMIT_EVERY_S", 0.0)
+    monkeypatch.setattr("pairframe.cohort.run.table_writer._MIN_INTERVAL_S", 0.0)
     commit, failures = ResultStore.commit, []
 
     def fail_once(self: ResultStore, *args: Any, **options: Any) -> None:
@@ -105,36 +117,43 @@ def test_a_table_that_cannot_be_written_now_is_written_later(tmp_path: Path, mon
         commit(self, *args, **options)
 
     monkeypatch.setattr(ResultStore, "commit", fail_once)
-    summary = run_cohort(write_pairs(tmp_path / "masks", 3), tmp_path / "out", CONFIG, report=False)
+    summary = run_cohort(write_pairs(tmp_path / "masks", 3), tmp_path / "out", CONFIG)
     assert failures == [1]
     assert summary.done == 3
     assert len(ResultStore(tmp_path / "out").table()) == 3
 
 
-def test_a_portion_of_a_cluster_is_on_the_disk_before_its_rows_travel(
+def test_the_maps_of_a_chunk_are_on_the_disk_before_a_cluster_sends_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[Path] = []
-    monkeypatch.setattr(disk, "flush_folders", flushed.extend)
+    monkeypatch.setattr(files, "flush_all", flushed.extend)
     tasks = read_tasks(write_pairs(tmp_path / "masks", 2, bad=[1]))
     with RunMark(tmp_path) as mark:
-        rows = run_chunk(Job(CONFIG, tmp_path, mark.token), tuple(tasks))
+        rows = [event.row for event in _compare_chunk(Job(CONFIG, tmp_path, mark.token), tuple(tasks))]
     assert [row["status"] for row in rows] == ["converged", "failed"]
-    assert flushed == [tmp_path / "maps.zarr" / rows[0]["maps_group"]]
+    assert flushed == [disk.group_file(tmp_path / "maps.zarr", rows[0]["maps_group"])]
 
 
+# Dask warns if its scratch folder takes more than a second, as it may on a busy machine. As an error, that warning would
+# close the cluster before it has started.
+@pytest.mark.filterwarnings("ignore:Creating scratch directories is taking:UserWarning")
 @pytest.mark.usefixtures("same_environment")
 def test_an_adaptive_cluster_starts_its_workers_for_a_run(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    import dask
+
     manifest, out = write_pairs(tmp_path / "masks", 2), tmp_path / "out"
     with (
+        # The scheduler would share a scratch folder with all other programs that use Dask, and clean up after dead ones.
+        dask.config.set({"temporary-directory": str(tmp_path / "dask")}),
         distributed.LocalCluster(
-            n_workers=0, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+            n_workers=0, threads_per_worker=1, dashboard_address=":0", local_directory=str(tmp_path / "dask")
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
         cluster.adapt(minimum=0, maximum=1, interval="200ms")
-        summary = run_cohort(manifest, out, CONFIG, client=client, report=False)
+        summary = run_cohort(manifest, out, CONFIG, client=client)
     assert (summary.done, summary.failed) == (2, 0)
 
 
@@ -162,7 +181,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "mask.png"
     os.mkfifo(pipe)
     assert Digests().of(pipe) == NO_FILE
-    with pytest.raises(UnreadableFileError, match="which is neither"):
+    with pytest.raises(FileError, match="which is neither"):
         pf.read_mask(pipe)
 
 
@@ -171,7 +190,8 @@ def test_results_among_the_masks_are_no_masks(tmp_path: Path) -> None:
     masks = write_series(tmp_path / "masks")
     before = [task.pair_id for task in read_tasks(masks)]
     out = masks / "results"
-    assert run_cohort(masks, out, CONFIG).failed == 0  # with a report, which has pictures
+    assert run_cohort(masks, out, CONFIG).failed == 0
+    write_report(out)  # it has pictures
     (out / "analysis.zarr").mkdir()
     assert [task.pair_id for task in read_tasks(masks)] == before
     assert [task.pair_id for task in read_tasks(str(masks / "**" / "*.png"))] == before

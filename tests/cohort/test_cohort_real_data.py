@@ -38,7 +38,7 @@ def test_a_growing_colony_of_bacteria(tmp_path: Path) -> None:
     (tmp_path / "colony").mkdir()
     for number, frame in enumerate(frames):
         tifffile.imwrite(tmp_path / "colony" / f"f{number:02d}.tif", frame.astype(np.uint8), compression="zlib")
-    summary = run_cohort(tmp_path / "colony", tmp_path / "out", report=False)
+    summary = run_cohort(tmp_path / "colony", tmp_path / "out")
     assert (summary.done, summary.failed, summary.uncertified) == (19, 0, 0)
     table = ResultStore(tmp_path / "out").table()
     assert list(table.frame) == list(range(19))
@@ -53,7 +53,7 @@ def test_tracked_cells_are_a_series_each(tmp_path: Path) -> None:
     stack = np.where(np.isin(stack, ids), stack, 0)
     tifffile.imwrite(tmp_path / "cells.tif", stack, photometric="minisblack", compression="zlib")
     there = {label: np.flatnonzero((stack == label).any(axis=(1, 2))) for label in ids}
-    summary = run_cohort(tmp_path / "cells.tif", tmp_path / "out", report=False)
+    summary = run_cohort(tmp_path / "cells.tif", tmp_path / "out")
     assert summary.done == sum(len(frames) - 1 for frames in there.values())
     assert (summary.failed, summary.uncertified) == (0, 0)
     table = ResultStore(tmp_path / "out").table()

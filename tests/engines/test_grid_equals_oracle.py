@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from pairframe.engines import SolveOptions, Status, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import TransportProblem, penalty_of
 
 TIGHT = SolveOptions(tol=1e-12, max_iterations=20_000)
 PENALTY_PAIRS = [(a, b) for a in ("kl", "tv", "partial", "balanced") for b in ("kl", "tv", "partial", "balanced")]
@@ -38,7 +36,7 @@ def problem_of(
         b = b * (a.sum() / b.sum())
     if kinds == ("partial", "balanced"):
         b = b * min(1.0, 0.5 * a.sum() / b.sum())
-    sides = [Penalty(kind, math.inf if kind == "balanced" else lam) for kind in kinds]
+    sides = [penalty_of(kind, lam) for kind in kinds]
     return TransportProblem(a, b, epsilon, *sides, reference=reference)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairframe.engines import SolveOptions, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TransportProblem
 from pairframe.testing.closed_forms import Gaussian, unbalanced_gaussians
 
 SHAPE = (120, 140)
@@ -31,7 +31,7 @@ def test_mass_means_and_value_of_the_plan(epsilon: float, lam: float) -> None:
     a, b = Gaussian(0.5, (55.0, 60.0), 40.0), Gaussian(2.0, (66.0, 75.0), 70.0)
     answer = unbalanced_gaussians(a, b, epsilon, lam)
     assert answer.plan_mass == pytest.approx(janati_plan_mass(a, b, epsilon, lam), rel=1e-10)
-    kl = Penalty("kl", lam)
+    kl = KL(lam)
     problem = TransportProblem(a.on_grid(SHAPE), b.on_grid(SHAPE), epsilon, kl, kl, reference="product")
     found = solve(problem, options=SolveOptions(tol=1e-9))
     # M_a M_b = 1, so our product reference is a (x) b itself.

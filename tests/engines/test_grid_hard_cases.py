@@ -7,7 +7,7 @@ import pytest
 
 import pairframe as pf
 from pairframe.engines import SolveOptions, Status, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TransportProblem, penalty_of
 from pairframe.testing import disc
 
 
@@ -37,7 +37,7 @@ def test_the_tiny_side_of_a_very_unequal_pair_decides_when_it_is_converged(
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-15, 1e-30, 1e-300])
 def test_an_epsilon_beyond_all_digits_is_a_status(epsilon: float) -> None:
-    kl = Penalty("kl", 400.0)
+    kl = KL(400.0)
     masses = [disc((40, 50), centre, 8).astype(float) for centre in ((15, 15), (25, 30))]
     found = solve(TransportProblem(*masses, epsilon, kl, kl), options=SolveOptions(max_iterations=40))
     for array, on in ((found.potential_a, found.problem.support_a), (found.potential_b, found.problem.support_b)):
@@ -52,7 +52,7 @@ def test_an_epsilon_beyond_all_digits_is_a_status(epsilon: float) -> None:
 def test_specks_are_solved_with_pinned_penalties_too(kinds: tuple[str, str]) -> None:
     rng = np.random.default_rng(3)
     a, b = ((rng.random((40, 40)) < 0.05).astype(float) for _ in "ab")
-    sides = [Penalty("balanced") if kind == "balanced" else Penalty(kind, 100.0) for kind in kinds]
+    sides = [penalty_of(kind, 100.0) for kind in kinds]
     found = solve(TransportProblem(a, b, 1.0, *sides), options=SolveOptions(max_iterations=5000))
     assert found.certificate.relative_gap < 1e-4
     assert found.certificate.marginal_error < 1e-4

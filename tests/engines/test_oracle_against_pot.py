@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairframe.engines import Solution, SolveOptions, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, Balanced, Penalty, TransportProblem
 
 ot = pytest.importorskip("ot")
 pytestmark = pytest.mark.filterwarnings("ignore:If reg_type = entropy")
@@ -51,7 +51,9 @@ def pot_plan(problem: TransportProblem) -> np.ndarray:
         cost = cost - eps * log_u[:, None] - eps * log_v
     options = {"numItermax": 20_000, "stopThr": 1e-16}
     return np.asarray(
-        ot.unbalanced.sinkhorn_unbalanced(a, b, cost, eps, problem.penalty_a.strength, reg_type=reg_type, **options)
+        ot.unbalanced.sinkhorn_unbalanced(
+            a, b, cost, eps, problem.penalty_a.marginal_relaxation, reg_type=reg_type, **options
+        )
     )
 
 
@@ -70,7 +72,7 @@ def assert_same_plan(problem: TransportProblem) -> None:
 @pytest.mark.parametrize(("epsilon", "lam"), [(1.0, 5.0), (4.0, 30.0), (20.0, 3.0)])
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 def test_oracle_equals_pot_unbalanced(reference: str, ratio: float, epsilon: float, lam: float, metric: str) -> None:
-    penalty = Penalty("kl", lam)
+    penalty = KL(lam)
     seed = int(epsilon + ratio)
     assert_same_plan(random_problem(seed, reference, penalty, penalty, epsilon, ratio, metric))
 
@@ -78,7 +80,7 @@ def test_oracle_equals_pot_unbalanced(reference: str, ratio: float, epsilon: flo
 @pytest.mark.parametrize("reference", ["product", "counting", "heat"])
 @pytest.mark.parametrize("epsilon", [3.0, 20.0])
 def test_oracle_equals_pot_balanced(reference: str, epsilon: float) -> None:
-    penalty = Penalty("balanced")
+    penalty = Balanced()
     problem = random_problem(5, reference, penalty, penalty, epsilon, 1.0, "sqeuclidean")
     solution = solve(problem, "oracle", TIGHT)
     a, b, cost, log_u, log_v = dense(problem)
@@ -89,9 +91,7 @@ def test_oracle_equals_pot_balanced(reference: str, epsilon: float) -> None:
 
 
 def test_oracle_equals_pot_with_two_different_strengths() -> None:
-    problem = random_problem(
-        8, "product", Penalty("kl", 4.0), Penalty("kl", 40.0), epsilon=2.0, ratio=100.0, metric="sqeuclidean"
-    )
+    problem = random_problem(8, "product", KL(4.0), KL(40.0), epsilon=2.0, ratio=100.0, metric="sqeuclidean")
     a, b, cost, _, _ = dense(problem)
     expected = ot.unbalanced.sinkhorn_unbalanced(
         a, b, cost, 2.0, (4.0, 40.0), reg_type="kl", numItermax=20_000, stopThr=1e-16

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 from pairframe.engines import SolveOptions, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import TransportProblem, penalty_of
 
 KINDS = ("kl", "tv", "partial", "balanced")
 EPS, LAM = 1.2, 2.0
@@ -21,7 +21,7 @@ def tiny_problem(kind_a: str, kind_b: str, reference: str, seed: int) -> Transpo
     b.flat[[1, 3, 4, 8, 10]] = rng.uniform(0.3, 1.5, 5)
     ratio = {("balanced", "balanced"): 1.0, ("balanced", "partial"): 1.5, ("partial", "balanced"): 0.6}
     b *= ratio.get((kind_a, kind_b), 1.3) * a.sum() / b.sum()
-    penalties = [Penalty(kind) if kind == "balanced" else Penalty(kind, LAM) for kind in (kind_a, kind_b)]
+    penalties = [penalty_of(kind, LAM) for kind in (kind_a, kind_b)]
     return TransportProblem(a, b, EPS, *penalties, reference)
 
 
@@ -34,7 +34,7 @@ def generic_optimum(problem: TransportProblem) -> tuple[float, np.ndarray]:
     reference = np.exp(problem.log_u[on_a][:, None] + problem.log_v[on_b])
     n, m = cost.shape
     sums = [np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))]  # P.ravel() -> marginal
-    kinds = [problem.penalty_a.kind, problem.penalty_b.kind]
+    kinds = [problem.penalty_a.name, problem.penalty_b.name]
     rows, targets, linear, blocks = [], [], [], []
     for kind, total, mass in zip(kinds, sums, masses, strict=True):
         parts = {"kl": 0, "tv": 2, "partial": 1, "balanced": 0}[kind]

@@ -12,7 +12,7 @@ import pytest
 
 from pairframe import errors
 from pairframe.engines import Engine, SolveOptions, Status, engine_names, get_engine, registry, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TransportProblem
 
 THIRD_PARTY = """
 from pairframe.engines import Engine, get_engine
@@ -36,7 +36,7 @@ oracle = third_party_engine:Echo
 
 
 def problem_of(epsilon: float = 1.0) -> TransportProblem:
-    penalty = Penalty("kl", 4.0)
+    penalty = KL(4.0)
     return TransportProblem(np.ones((2, 3)), np.ones((2, 3)), epsilon, penalty, penalty)
 
 
@@ -64,7 +64,7 @@ def test_an_engine_is_loaded_once() -> None:
 
 
 def test_an_unknown_engine_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(errors.UnknownEngineError, match=r"an engine: grid, pot, ott, torch, oracle.*got 'fast'"):
+    with pytest.raises(errors.EngineError, match=r"an engine: grid, pot, ott, torch, oracle.*got 'fast'"):
         solve(problem_of(), "fast")
 
 
@@ -81,13 +81,11 @@ def test_a_built_in_engine_cannot_be_replaced(third_party: None) -> None:
 
 
 def test_a_broken_engine_says_what_is_broken(third_party: None) -> None:
-    with pytest.raises(
-        errors.BrokenEngineError, match=r"'wrong' to be a subclass of pairframe\.engines\.Engine, got 3"
-    ):
+    with pytest.raises(errors.EngineError, match=r"'wrong' to be a subclass of pairframe\.engines\.Engine, got 3"):
         get_engine("wrong")
-    with pytest.raises(errors.BrokenEngineError, match=r"'absent' to load.*third_party_engine:Absent"):
+    with pytest.raises(errors.EngineError, match=r"'absent' to load.*third_party_engine:Absent"):
         get_engine("absent")
-    with pytest.raises(errors.BrokenEngineError, match=r"'needy' to load.*third_party_that_is_not_installed"):
+    with pytest.raises(errors.EngineError, match=r"'needy' to load.*third_party_that_is_not_installed"):
         get_engine("needy")
 
 
@@ -107,7 +105,7 @@ def test_whether_an_engine_can_be_had_is_known_without_loading_it() -> None:
     )
     code += "; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    with pytest.raises(errors.UnknownEngineError):
+    with pytest.raises(errors.EngineError):
         registry.check_engine("gird")
 
 
@@ -138,12 +136,12 @@ BAD_OPTIONS = {
     "tol": ({"tol": 0}, "tol between 0 and 1, got 0"),
     "iterations": ({"max_iterations": 0}, "max_iterations to be an integer >= 1, got 0"),
     "iterations float": ({"max_iterations": 2.5}, "got 2.5"),
-    "dtype": ({"dtype": "float16"}, "dtype one of float64, float32, got 'float16'"),
+    "dtype": ({"dtype": "float16"}, "dtype to be one of float64, float32, got 'float16'"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_OPTIONS)
 def test_bad_options_are_refused(case: str) -> None:
     values, message = BAD_OPTIONS[case]
-    with pytest.raises(errors.SolveOptionsError, match=message):
+    with pytest.raises(errors.ArgumentError, match=message):
         SolveOptions(**values)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairframe.engines.sampling import sample_support
-from pairframe.errors import NegativeMassError, SolveOptionsError
+from pairframe.errors import ArgumentError, MaskError
 from pairframe.testing import disc, embryo
 
 
@@ -97,10 +97,10 @@ def test_an_empty_mass_stays_empty() -> None:
     ("max_points", "seed", "name"), [(0, 0, "max_support_points"), (2.5, 0, "max_support_points"), (3, -1, "seed")]
 )
 def test_bad_numbers_are_refused(max_points: int, seed: int, name: str) -> None:
-    with pytest.raises(SolveOptionsError, match=f"expected {name} to be an integer"):
+    with pytest.raises(ArgumentError, match=f"expected {name} to be an integer"):
         sample_support(np.ones((3, 3)), max_points, seed)
 
 
 def test_bad_masses_are_refused() -> None:
-    with pytest.raises(NegativeMassError, match="mass"):
+    with pytest.raises(MaskError, match="mass"):
         sample_support(-np.ones((3, 3)), 2)

@@ -9,7 +9,7 @@ import pytest
 
 from pairframe.engines import Solution, SolveOptions, Status, solve
 from pairframe.engines.points import Points
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TV, Balanced, Partial, Penalty, Potentials, TransportProblem
 from pairframe.testing import disc
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -18,11 +18,11 @@ from pairframe.engines.torch import TorchEngine  # noqa: E402
 
 ENGINE = TorchEngine()
 TIGHT = SolveOptions(tol=1e-11, max_iterations=4000)
-BALANCED = Penalty("balanced", math.inf)
+BALANCED = Balanced()
 
 
 def kl(strength: float) -> Penalty:
-    return Penalty("kl", strength)
+    return KL(strength)
 
 
 def random_problem(
@@ -114,9 +114,9 @@ def test_stopping_early_is_said_and_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("problem", "options", "reason"),
     [
-        (TransportProblem(np.ones((3, 3)), np.ones((3, 3)), 1.0, Penalty("tv", 3.0), kl(3.0)), SolveOptions(), "penalty tv on the source"),
-        (TransportProblem(np.ones((3, 3)), np.ones((3, 3)), 1.0, kl(3.0), Penalty("partial", 3.0)), SolveOptions(), "penalty partial on the target"),
-        (random_problem(("kl", "kl"), "heat"), SolveOptions(device="nowhere"), "torch knows no such device"),
+        (TransportProblem(np.ones((3, 3)), np.ones((3, 3)), 1.0, TV(3.0), kl(3.0)), SolveOptions(), "penalty tv on the source"),
+        (TransportProblem(np.ones((3, 3)), np.ones((3, 3)), 1.0, kl(3.0), Partial(3.0)), SolveOptions(), "penalty partial on the target"),
+        (random_problem(("kl", "kl"), "heat"), SolveOptions(device="nowhere"), "torch has no such device"),
         (random_problem(("kl", "kl"), "heat"), SolveOptions(device="meta"), "runs on cpu and cuda"),
         (TransportProblem(np.ones((150, 150)), np.ones((150, 150)), 1.0, kl(3.0), kl(3.0), metric="euclidean"), SolveOptions(), "a stored cost of 3.8 GB"),
     ],
@@ -142,7 +142,7 @@ def test_a_missing_gpu_is_refused() -> None:
 def test_its_certificate_is_the_one_of_every_engine_on_points(kinds: tuple[str, str]) -> None:
     problem = random_problem(kinds, "heat")
     found = ENGINE.run(problem, TIGHT)
-    ended = Points(problem).end(found.potential_a[problem.support_a], found.potential_b[problem.support_b])
-    assert ended.certificate.dual_lower == pytest.approx(found.certificate.dual_lower, rel=1e-11)
-    assert ended.certificate.meets(TIGHT.tol)
-    assert ended.marginal_a == pytest.approx(found.marginal_a[problem.support_a], rel=1e-9)
+    end = Points(problem).end(Potentials(found.potential_a[problem.support_a], found.potential_b[problem.support_b]))
+    assert end.certificate.dual_lower == pytest.approx(found.certificate.dual_lower, rel=1e-11)
+    assert end.certificate.meets(TIGHT.tol)
+    assert end.marginal_a == pytest.approx(found.marginal_a[problem.support_a], rel=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairframe.engines import SolveOptions, Status, get_engine
-from pairframe.problem import Certificate, Penalty, TransportProblem
+from pairframe.problem import KL, Certificate, TransportProblem
 from pairframe.testing import disc
 
 SHAPE = (24, 24)
@@ -17,8 +17,8 @@ def problem(ratio: float) -> TransportProblem:
         disc(SHAPE, (11.0, 10.0), 6.0).astype(float) * ratio,
         disc(SHAPE, (12.0, 14.0), 5.0).astype(float),
         epsilon=4.0,
-        penalty_a=Penalty("kl", 400.0),
-        penalty_b=Penalty("kl", 400.0),
+        penalty_a=KL(400.0),
+        penalty_b=KL(400.0),
         reference="heat",
     )
 

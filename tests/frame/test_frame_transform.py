@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -180,15 +180,15 @@ def test_debugging_notices_mass_that_lifting_would_drop() -> None:
     work = t.to_work(TINY)
     work[-1, -1] = 1.0
     assert t.rasterize_to_canon(work).sum() == TINY.sum()
-    with pytest.raises(errors.TransformError, match=r"without mass in the padding.*got 1 pixels with mass"):
+    with pytest.raises(errors.FrameError, match=r"without mass in the padding.*got 1 pixels with mass"):
         t.rasterize_to_canon(work, debug=True)
 
 
 def test_the_time_does_not_grow_with_the_factor() -> None:
     canvas = np.ones((20, 30))
     for s in (10**6, 2**31):
-        start = perf_counter()
+        start = process_time()
         t = GridTransform.from_pair(canvas, canvas, s=s)
         np.testing.assert_array_equal(t.rasterize_to_canon(t.to_work(canvas)), canvas)
         assert t.rasterize_velocity_to_canon(np.ones((1, 1, 2))).shape == (20, 30, 2)
-        assert perf_counter() - start < 0.5
+        assert process_time() - start < 0.5

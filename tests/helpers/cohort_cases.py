@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 import pairframe as pf
-from pairframe.cohort.job import Job
-from pairframe.cohort.plan import Chunk
-from pairframe.cohort.tasks import PairTask
-from pairframe.cohort.work_queue import WorkQueue
+from pairframe.cohort.inputs.tasks import PairTask
+from pairframe.cohort.run.events import Chunk, Event, Heartbeat, PairFinished
+from pairframe.cohort.run.executor import Executor
+from pairframe.cohort.run.job import Job
+from pairframe.cohort.run.mask_cache import MaskCache
+from pairframe.cohort.run.work_queue import WorkQueue
 from pairframe.results import ResultStore
+from pairframe.results.disk import ZIP
 from pairframe.results.schema import Row
 from pairframe.testing import disc
 
@@ -85,10 +88,10 @@ def check_every_pair_once(out: Path, folder: Path, n_pairs: int, bad: Sequence[i
         row = table.loc[f"p{k:04d}"]
         if k in bad:
             assert row.status == "failed"
-            assert "UnreadableFileError" in row.error
+            assert "FileError" in row.error
         else:
             assert row.status == "converged", row.error
-    groups = {path.name for path in (out / "maps.zarr").iterdir() if path.is_dir()}
+    groups = {path.name.removesuffix(ZIP) for path in (out / "maps.zarr").iterdir() if path.name != "zarr.json"}
     assert groups == set(table.maps_group.dropna()), "maps that no row names, or rows without maps"
     assert not list(out.glob(".tmp-*"))
     good = [k for k in range(n_pairs) if k not in bad]
@@ -99,30 +102,46 @@ def check_every_pair_once(out: Path, folder: Path, n_pairs: int, bad: Sequence[i
         assert table.total_mass_moved[f"p{k:04d}"] == found.total_mass_moved
 
 
-def rows_here(
-    queue: WorkQueue, job: Job, jobs: int, is_stopping: Callable[[], bool], prepare: Callable[[], None]
-) -> Iterator[Row | None]:
-    """`local_rows` without processes."""
-    prepare()
-    while not is_stopping() and (chunk := queue.take()):
-        for row in job.rows(chunk):
-            kept = queue.settle(row)
-            if kept is not None:
-                yield kept
-    yield None
+class InProcessExecutor(Executor):
+    """Compares all pairs in this process; takes the place of `LocalExecutor`."""
+
+    def __init__(self, job: Job, jobs: int) -> None:
+        self._job, self._jobs = job, jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def n_workers(self) -> int:
+        return self._jobs
+
+    def events(self, queue: WorkQueue, is_stopping: Callable[[], bool]) -> Generator[Event]:
+        cache = MaskCache()
+        while not is_stopping() and (chunk := queue.take()):
+            yield from self._job.compare_chunk(chunk, cache)
+        yield Heartbeat()
+
+
+def rows_of(executor: Executor, queue: WorkQueue) -> list[Row]:
+    """The final rows of all pairs in a queue."""
+    with executor:
+        return [row for event in executor.events(queue, lambda: False) for row in queue.resolve(event)]
 
 
 class DeadlyJob(Job):
     """Pairs whose name begins with ``deadly`` end their process, as running out of memory does."""
 
-    def _solve(self, task: PairTask, start: pf.TransportResult | None) -> Any:
+    def _solve(self, task: PairTask, start: pf.TransportResult | None, cache: MaskCache) -> Any:
         if task.pair_id.startswith("deadly"):
             os.kill(os.getpid(), signal.SIGKILL)
-        return super()._solve(task, start)
+        return super()._solve(task, start, cache)
 
 
 class ForgetfulJob(Job):
-    """Does the first pair of a portion and leaves the others, as a worker does that no longer sees the folder."""
+    """Compares the first pair of a chunk and returns the others, as a worker does that no longer sees the folder."""
 
-    def rows(self, chunk: Chunk) -> Iterator[Row]:
-        yield from super().rows(chunk[:1])
+    def compare_chunk(self, chunk: Chunk, cache: MaskCache) -> Iterator[PairFinished]:
+        yield from super().compare_chunk(chunk[:1], cache)

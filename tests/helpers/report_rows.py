@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pairframe as pf
-from pairframe.report.html.cohort import Cohort, cohort_of
+from pairframe.results.cohort_table import Cohort, cohort_of
 from pairframe.results.rows import failed_row, result_row
 from pairframe.results.store import ResultStore
 from pairframe.testing import disc

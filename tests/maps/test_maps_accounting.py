@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from pairframe.engines import SolveOptions, solve
 from pairframe.maps import FeasiblePart, PlanOperator, displacement, feasible_part
-from pairframe.problem import METRICS, PENALTIES, REFERENCES, Penalty, TransportProblem
+from pairframe.problem import KL, METRICS, PENALTIES, REFERENCES, TransportProblem, penalty_of
 from pairframe.testing import disc
 
 SHAPE = (8, 10)
@@ -29,7 +30,7 @@ def random_problem(
     rng = np.random.default_rng(seed)
     a, b = (np.exp(rng.normal(0, spread, SHAPE)) * rng.random(SHAPE) * (rng.random(SHAPE) < 0.6) for _ in range(2))
     a, b = a / a.sum(), b / b.sum() * ratio
-    penalties = [Penalty(kind) if kind == "balanced" else Penalty(kind, 30.0) for kind in kinds]
+    penalties = [penalty_of(kind, 30.0) for kind in kinds]
     return TransportProblem(a, b, epsilon, penalties[0], penalties[1], reference, metric)
 
 
@@ -72,7 +73,7 @@ def test_the_feasible_part_equals_the_one_by_hand(metric: str) -> None:
     np.testing.assert_allclose(part.arrived[on_b], q.sum(axis=0), rtol=1e-11)
     np.testing.assert_allclose(part.cost_source[on_a], (q * cost).sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(part.cost_target[on_b], (q * cost).sum(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(part.shift_yx[on_a], q @ yx_b / q.sum(axis=1, keepdims=True) - yx_a, atol=1e-11)
+    np.testing.assert_allclose(part.displacement[on_a], q @ yx_b / q.sum(axis=1, keepdims=True) - yx_a, atol=1e-11)
     assert part.transport_cost == pytest.approx((q * cost).sum(), rel=1e-10)
     assert part.cost_target.sum() == pytest.approx((q * cost).sum(), rel=1e-10)
     assert_books(part, problem)
@@ -113,7 +114,7 @@ def test_a_plan_that_carries_nothing_destroys_everything() -> None:
     assert part.transported == 0
     np.testing.assert_array_equal(part.destroyed, problem.mass_a)
     np.testing.assert_array_equal(part.created, problem.mass_b)
-    assert np.isnan(part.shift_yx).all()
+    assert np.isnan(part.displacement).all()
     assert not displacement(part)[1].any()
 
 
@@ -138,7 +139,7 @@ def test_a_symmetric_plan_takes_the_short_way_to_the_same_books(monkeypatch: pyt
     monkeypatch.setattr(PlanOperator, "is_symmetric", False)
     long = feasible_part(PlanOperator(problem, f, f))
     np.testing.assert_allclose(short.left, long.left, rtol=1e-12)
-    np.testing.assert_allclose(short.shift_yx, long.shift_yx, atol=1e-12)
+    np.testing.assert_allclose(short.displacement, long.displacement, atol=1e-12)
     np.testing.assert_allclose(short.cost_target, long.cost_target, atol=1e-12)
 
 
@@ -150,6 +151,29 @@ def test_a_part_keeps_its_books_in_other_units() -> None:
     assert scaled.transported + scaled.destroyed.sum() == pytest.approx(7e5, rel=1e-13)
     assert scaled.transported + scaled.created.sum() == pytest.approx(18e5, rel=1e-13)
     assert scaled.transport_cost == pytest.approx(part.transport_cost * 7e5, rel=1e-13)
+
+
+def test_a_part_that_one_side_cannot_hold_is_cut_on_both() -> None:
+    problem = random_problem(6)
+    part = feasible_part(PlanOperator.of(solve(problem)))
+    short = 0.9 * part.left  # less than the plan takes
+    cut = part.in_units_of(short, problem.mass_b, 1.0)
+    assert cut.transported < 0.95 * part.transported
+    assert cut.left.sum() == pytest.approx(cut.transported, rel=1e-13)
+    assert cut.arrived.sum() == pytest.approx(cut.transported, rel=1e-13)
+    assert cut.transported + cut.destroyed.sum() == pytest.approx(short.sum(), rel=1e-13)
+    assert cut.transported + cut.created.sum() == pytest.approx(problem.mass_b.sum(), rel=1e-13)
+
+
+def test_a_direction_is_known_where_more_than_a_billionth_of_the_mass_left() -> None:
+    part = feasible_part(PlanOperator.of(solve(random_problem(6))))
+    on = np.flatnonzero(part.left_share > 1e-3)[:3]
+    for share, is_known in ((1e-4, True), (1e-8, True), (1e-10, False)):
+        left_share = part.left_share.copy()
+        left_share.flat[on] = share
+        field, valid = displacement(replace(part, left_share=left_share))
+        assert (valid.flat[on] == is_known).all()
+        assert (np.isfinite(field[..., 0].flat[on]) == is_known).all()
 
 
 def test_kernel_applications_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +192,7 @@ def test_kernel_applications_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_velocity_is_unknown_where_next_to_nothing_left() -> None:
     a = disc((20, 60), (10, 10), 4) + disc((20, 60), (10, 50), 4)
     b = disc((20, 60), (10, 12), 4)
-    problem = TransportProblem(a * 1.0, b * 1.0, 1.0, Penalty("kl", 9.0), Penalty("kl", 9.0))
+    problem = TransportProblem(a * 1.0, b * 1.0, 1.0, KL(9.0), KL(9.0))
     part = feasible_part(PlanOperator.of(solve(problem, "grid")))
     velocity, valid = displacement(part)
     assert valid[10, 10]

@@ -76,7 +76,7 @@ def test_no_step_returns_the_mask_itself():
 
 @pytest.mark.parametrize("area", [0, -1, np.nan, np.inf, "3", True, 10**400])
 def test_a_bad_area_is_refused(area):
-    with pytest.raises(errors.CleaningError, match="positive and finite"):
+    with pytest.raises(errors.MaskError, match="positive and finite"):
         clean_mask(Mask(np.eye(3)), min_island_area_um2=area)
 
 

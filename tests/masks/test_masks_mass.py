@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from pairframe import errors
 from pairframe.masks import Mask, MassMode, clean_mask, mass_density
+from pairframe.masks.mass import MASS_MODES
 
 BINARY = hnp.arrays(bool, hnp.array_shapes(min_dims=2, max_dims=2, max_side=10))
 WIDTH = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
@@ -97,20 +98,20 @@ def test_shapes_of_mass_need_a_binary_mask(mode):
 
 @pytest.mark.parametrize("text", ["volume", "", "uniform()", "uniform(3", None, 3, "boundary band(3)"])
 def test_an_unknown_mode_gets_the_list_of_modes(text):
-    with pytest.raises(errors.MassModeError, match=r'"uniform", "intensity", "distance_transform" or "boundary_band'):
+    with pytest.raises(errors.MaskError, match=r'"uniform", "intensity", "distance_transform" or "boundary_band'):
         MassMode.parse(text)
 
 
 @pytest.mark.parametrize("text", ["boundary_band(0)", "boundary_band(-1)", "boundary_band(inf)", "boundary_band(nan)"])
 def test_a_width_must_be_positive_and_finite(text):
-    with pytest.raises(errors.MassModeError, match="positive, finite band width"):
+    with pytest.raises(errors.MaskError, match="positive, finite band width"):
         MassMode.parse(text)
 
 
 def test_a_width_belongs_to_the_band_alone():
-    with pytest.raises(errors.MassModeError, match="uniform without a parameter"):
+    with pytest.raises(errors.MaskError, match="uniform without a parameter"):
         MassMode.parse("uniform(3)")
-    with pytest.raises(errors.MassModeError, match="boundary_band with a width, got None"):
+    with pytest.raises(errors.MaskError, match="boundary_band with a width, got None"):
         MassMode.parse("boundary_band")
 
 
@@ -125,3 +126,17 @@ def test_intensity_of_a_binary_image_is_what_it_came_with(high):
     np.testing.assert_array_equal(mass_density(Mask(values, density=True), "intensity"), values)
     with pytest.raises(errors.GreyImageError, match="inside_value of the mask to be 1 or 255, got 3"):
         Mask(values, inside_value=3)
+
+
+def test_only_uniform_mass_is_the_area_and_only_intensity_takes_a_density() -> None:
+    modes = [MassMode.parse(text) for text in ("uniform", "intensity", "distance_transform", "boundary_band(3)")]
+    assert [mode.is_area for mode in modes] == [True, False, False, False]
+    assert [mode.takes_density for mode in modes] == [False, True, False, False]
+    assert MASS_MODES == ("uniform", "intensity", "distance_transform", "boundary_band(WIDTH_UM)")
+
+
+def test_a_given_pixel_size_wins_over_that_of_the_mask():
+    mask = Mask(np.ones((20, 20)), px_size_um=1.0)
+    thin, thick = (mass_density(mask, "boundary_band(2)", size) for size in (2.0, 0.5))
+    np.testing.assert_array_equal(thin, mass_density(mask, "boundary_band(1)"))
+    np.testing.assert_array_equal(thick, mass_density(mask, "boundary_band(4)"))

@@ -45,7 +45,7 @@ def test_sizes_that_cannot_be_matched_to_images_are_refused(tmp_path):
     # The first image names a page that is not there, so tifffile leaves it out.
     path = save_images(tmp_path / "a.ome.tif", (0.5, 2.0, 3.0))
     rewrite_xml(path, '<TiffData IFD="0" PlaneCount="1"/>', "")
-    with pytest.raises(errors.PixelSizeError, match=r"got 3 of them for 2 images in .*save the wanted image"):
+    with pytest.raises(errors.PixelSizeError, match=r"got 3 of them for 2 images in .*save that image"):
         read_mask(path, page=0)
 
 
@@ -79,7 +79,7 @@ def test_of_an_ome_dataset_in_several_files_only_the_named_one_is_read(tmp_path,
             mask = read_mask(name)
             np.testing.assert_array_equal(mask.values, PLANES[own])
             assert mask.px_size_um == 0.5
-    with pytest.raises(errors.MissingPageError, match="a page from 0 to 0"):
+    with pytest.raises(errors.FileError, match="a page from 0 to 0"):
         read_mask(tmp_path / "m1.ome.tif", page=1)
     assert capfd.readouterr() == ("", "")
 
@@ -98,7 +98,7 @@ def test_many_samples_per_pixel_are_refused_before_decoding(tmp_path):
 
 @pytest.mark.parametrize("tile", [None, (16, 16)])
 def test_samples_count_against_the_limit(tmp_path, tile):
-    tifffile.imwrite(tmp_path / "a.tif", np.zeros((16, 16, 3), np.uint8), photometric="rgb", tile=tile)
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((16, 16, 3)), photometric="rgb", tile=tile)
     assert read_mask(tmp_path / "a.tif", max_pixels=768).is_empty
-    with pytest.raises(errors.ImageTooLargeError, match="got 768 to decode for 16 x 16 px"):
+    with pytest.raises(errors.FileError, match=r"at most 6136 bytes, .* got 6144 bytes for 16 x 16 px"):
         read_mask(tmp_path / "a.tif", max_pixels=767)

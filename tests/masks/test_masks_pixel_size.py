@@ -61,7 +61,7 @@ def test_the_resolution_of_a_plain_tiff_is_not_believed(tmp_path):
 def test_pixels_that_are_not_square_are_refused_even_with_a_size(tmp_path, explicit):
     tifffile.imwrite(tmp_path / "a.tif", BYTES, imagej=True, resolution=(2, 1), metadata={"unit": "um"})
     message = "square pixels, got 1 um high and 0.5 um wide.*resample the image to square pixels"
-    with pytest.raises(errors.AnisotropicPixelsError, match=message):
+    with pytest.raises(errors.MaskError, match=message):
         read_mask(tmp_path / "a.tif", px_size_um=explicit)
 
 
@@ -118,7 +118,7 @@ def test_the_only_label_image_of_an_ome_zarr_is_used(tmp_path, version):
 def test_among_several_label_images_one_must_be_named(tmp_path, version):
     path = save_ome_zarr(tmp_path / "img.zarr", version, ["cells", "nuclei"])
     for name in (path, f"{path}/labels"):
-        with pytest.raises(errors.MissingPageError, match=r"labels holds cells, nuclei.*img.zarr/labels/cells"):
+        with pytest.raises(errors.FileError, match=r"labels holds cells, nuclei.*img.zarr/labels/cells"):
             read_mask(name)
     mask = read_mask(f"{path}/labels/nuclei:2")
     np.testing.assert_array_equal(mask.values, INSIDE)
@@ -146,15 +146,15 @@ def test_a_zarr_without_units_has_no_pixel_size(tmp_path):
 
 def test_a_zarr_with_flat_pixels_is_refused(tmp_path):
     path = save_ome_zarr(tmp_path / "img.zarr", "0.4", ["cells"], scale=(1, 0.5, 0.6))
-    with pytest.raises(errors.AnisotropicPixelsError, match=r"0\.5 um high and 0\.6 um wide"):
+    with pytest.raises(errors.MaskError, match=r"0\.5 um high and 0\.6 um wide"):
         read_mask(path)
 
 
 def test_a_wrong_inner_path_gets_the_right_ones(tmp_path):
     path = save_ome_zarr(tmp_path / "img.zarr", "0.4", ["cells"])
-    with pytest.raises(errors.MissingPageError, match=r"'labels/dogs' in .*labels holds cells"):
+    with pytest.raises(errors.FileError, match=r"'labels/dogs' in .*labels holds cells"):
         read_mask(f"{path}/labels/dogs")
-    with pytest.raises(errors.MissingPageError, match="'s0/more'"):
+    with pytest.raises(errors.FileError, match="'s0/more'"):
         read_mask(f"{path}/s0/more")
 
 
@@ -162,7 +162,7 @@ def test_a_wrong_inner_path_gets_the_right_ones(tmp_path):
 def test_an_inner_path_cannot_leave_the_zarr(tmp_path, inner):
     path = save_ome_zarr(tmp_path / "img.zarr", "0.4", ["cells"])
     zarr.create_array(tmp_path / "secret.zarr", data=BYTES)
-    with pytest.raises(errors.UnsafeFileError, match=r"without '\.\.'"):
+    with pytest.raises(errors.FileError, match=r"without '\.\.'"):
         read_mask(f"{path}/{inner}")
 
 
@@ -171,7 +171,7 @@ def test_metadata_cannot_leave_the_zarr_either(tmp_path):
     attributes = path / "labels" / ".zattrs"
     attributes.write_text(json.dumps({"labels": ["../../secret.zarr"]}))
     zarr.create_array(tmp_path / "secret.zarr", data=BYTES)
-    with pytest.raises(errors.UnsafeFileError, match="an inner path within the file"):
+    with pytest.raises(errors.FileError, match="an inner path within the file"):
         read_mask(path)
 
 
@@ -181,5 +181,5 @@ def test_several_plain_arrays_in_a_zarr_must_be_named(tmp_path):
     (tmp_path / "g.zarr" / "notes.txt").write_text("a file that is not part of the Zarr")
     assert read_mask(tmp_path / "g.zarr").area_px == INSIDE.sum()
     group.create_array("b", data=BYTES)
-    with pytest.raises(errors.MissingPageError, match=r"2 of them in .*the root holds a, b"):
+    with pytest.raises(errors.FileError, match=r"2 of them in .*the root holds a, b"):
         read_mask(tmp_path / "g.zarr")

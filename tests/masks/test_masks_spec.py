@@ -69,30 +69,40 @@ def test_a_folder_that_looks_like_an_archive_is_a_folder(tmp_path):
 def test_keywords_add_to_the_spec_and_must_not_contradict_it():
     spec = parse_spec("a.tif@4")
     assert str(spec.narrowed(4, 3)) == "a.tif@4:3"
-    with pytest.raises(errors.MissingPageError, match=r"one page, got page=5 beside 'a.tif@4'"):
+    with pytest.raises(errors.FileError, match=r"one page, got page=5 and 'a.tif@4'"):
         spec.narrowed(5, None)
-    with pytest.raises(errors.MissingLabelError, match=r"one label, got label='all' beside 'a.tif:3'"):
+    with pytest.raises(errors.FileError, match=r"one label, got label='all' and 'a.tif:3'"):
         parse_spec("a.tif:3").narrowed(None, "all")
 
 
 @pytest.mark.parametrize("page", [-1, 1.0, True, "1"])
 def test_a_page_is_a_whole_number(page):
-    with pytest.raises(errors.MissingPageError, match="whole number >= 0"):
+    with pytest.raises(errors.FileError, match="whole number >= 0"):
         parse_spec("a.tif").narrowed(page, None)
 
 
 @pytest.mark.parametrize("label", [0, -3, 1.5, True, "some"])
 def test_a_label_is_a_positive_whole_number_or_all(label):
-    with pytest.raises(errors.MissingLabelError, match='whole number >= 1 or "all"'):
+    with pytest.raises(errors.FileError, match='whole number >= 1 or "all"'):
         parse_spec("a.tif").narrowed(None, label)
 
 
 def test_a_negative_page_or_label_is_named_as_such(tmp_path):
     np.save(tmp_path / "labels.npy", np.eye(3, dtype=np.uint8))
-    with pytest.raises(errors.MissingLabelError, match='whole number >= 1 or "all", got -1'):
+    with pytest.raises(errors.FileError, match='whole number >= 1 or "all", got -1'):
         read_mask(f"{tmp_path / 'labels.npy'}:-1")
-    with pytest.raises(errors.MissingPageError, match="whole number >= 0, got -2"):
+    with pytest.raises(errors.FileError, match="whole number >= 0, got -2"):
         read_mask(f"{tmp_path / 'labels.npy'}@-2")
     np.save(tmp_path / "plain.npy", np.eye(3, dtype=bool))
     (tmp_path / "plain.npy").rename(tmp_path / "odd@-2.npy")
     assert read_mask(tmp_path / "odd@-2.npy").area_px == 3
+
+
+@pytest.mark.parametrize(("separator", "what"), [(":", "label"), (":-", "label"), ("@", "page")])
+@pytest.mark.parametrize("file", ["mask.png", "masks.zarr/labels"])
+def test_a_number_with_thousands_of_digits_is_refused(file, separator, what):
+    with pytest.raises(
+        errors.FileError, match=f"expected a {what} of at most 255 digits, got 500[01] characters"
+    ) as found:
+        parse_spec(f"{file}{separator}{'9' * 5_000}")
+    assert len(str(found.value)) < 200

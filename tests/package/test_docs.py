@@ -29,7 +29,7 @@ from distributed import LocalCluster
 
 class SLURMCluster(LocalCluster):
     def __init__(self, *, cores, processes, memory, walltime, job_extra_directives):
-        super().__init__(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+        super().__init__(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
 
     def adapt(self, *, maximum_jobs):
         pass

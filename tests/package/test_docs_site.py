@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -17,18 +18,7 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 FIGURES = sorted(path for path in (ROOT / "docs/figures").glob("*.py") if path.name != "painting.py")
-DOCUMENTED = (
-    "masks",
-    "frame",
-    "problem",
-    "engines",
-    "maps",
-    "results",
-    "cohort",
-    "cohort.analysis",
-    "tiled",
-    "testing",
-)
+API = runpy.run_path(str(ROOT / "docs/public_names.py"))
 LOADED = re.compile(r"""<(?:script|img|iframe|video|source|link)\b[^>]*?\b(?:src|href)\s*=\s*["']([^"']+)""")
 CSS_LOADED = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 TWO_MINUTES_AND_MORE = 600
@@ -78,14 +68,14 @@ def test_every_public_name_has_its_entry(site: Path) -> None:
 
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     entries = {name for kind in inventory.data.values() for name in kind}
-    public = set(import_module("pairframe").__all__) - {"__version__"}
-    missing = {f"pairframe.{name}" for name in public} - entries
-    for folder in DOCUMENTED:
-        module = import_module(f"pairframe.{folder}")
-        things = {name: getattr(module, name) for name in set(module.__all__) - public}
-        # Constants and names of types have no docstring of their own.
+    front = set(import_module("pairframe").__all__)
+    missing = {f"pairframe.{name}" for name in front - {"__version__"}} - entries
+    for module_name in API["documented_modules"]():
+        module = import_module(module_name)
+        things = {name: getattr(module, name) for name in set(API["names_of"](module_name)) - front}
+        # Constants and names of types have no docstring, and so no entry.
         names = {name for name, thing in things.items() if inspect.isroutine(thing) or inspect.isclass(thing)}
-        missing |= {f"{module.__name__}.{name}" for name in names} - entries
+        missing |= {f"{module_name}.{name}" for name in names} - entries
     assert missing == set()
 
 
@@ -111,3 +101,9 @@ def test_a_picture_of_the_concepts_is_what_its_script_draws(script: Path, tmp_pa
 def test_the_concepts_show_every_picture_that_is_drawn_for_them() -> None:
     shown = set(re.findall(r"images/(concept_\w+)\.png", (ROOT / "docs/concepts.md").read_text()))
     assert shown == {f"concept_{script.stem}" for script in FIGURES}
+
+
+def test_every_picture_in_the_docs_is_shown_on_a_page() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*.rst")]
+    shown = {name for page in pages for name in re.findall(r"images/([\w.]+)", page.read_text())}
+    assert shown == {path.name for path in (ROOT / "docs/images").iterdir()}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -13,19 +15,45 @@ import pairframe
 
 PACKAGE = Path(pairframe.__file__).parent
 # The data flow, and so the import order: each may import from those before it.
-ORDER = (
-    "_version errors masks frame problem tiled engines maps results pipeline report cohort testing cli __main__".split()  # noqa: SIM905
-)
+ORDER = [
+    "_version",
+    "errors",
+    "types",
+    "plain_json",
+    "checks",
+    "units",
+    "system",
+    "files",
+    "compiler",
+    "progress",
+    "parallel",
+    "masks",
+    "frame",
+    "problem",
+    "tiled",
+    "engines",
+    "maps",
+    "exact",
+    "results",
+    "pipeline",
+    "analysis",
+    "cohort",
+    "report",
+    "testing",
+    "cli",
+    "__main__",
+]
+# The methods of `TransportResult` that save and show it import their module when called; that module knows the class.
+CONVENIENCE_METHODS = {
+    ("pairframe.results.result", f"pairframe.results.{name}")
+    for name in ("export", "repr_html", "store", "xarray_view")
+}
 STANDS_ALONE = {"tiled"}
 MUST_NOT_LOAD = ("numpy", "torch", "jax", "ot", "dask", "matplotlib", "pandas", "numba", "zarr")
 
 
-def folder_of(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
-
-
-def imports_of(path: Path) -> set[str]:
-    """Every pairframe folder that a module imports from, inside functions too."""
+def imported_modules(path: Path) -> set[str]:
+    """Full names of the pairframe modules that a file imports, also inside functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -34,23 +62,67 @@ def imports_of(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: relative import"
             found.add(node.module)
             if node.module == "pairframe":
-                found |= {
-                    f"pairframe.{pairframe._HOME_OF.get(a.name, a.name).removeprefix('pairframe.')}" for a in node.names
-                }
-    return {folder_of(name) for name in found if name.split(".")[0] == "pairframe"} - {"", "__version__"}
+                found |= {pairframe._HOME_OF.get(alias.name, f"pairframe.{alias.name}") for alias in node.names}
+    return {name for name in found if name.startswith("pairframe.") and name != "pairframe.__version__"}
 
 
-MODULES = sorted(
-    path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE
-)
-
-
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_a_folder_imports_only_from_those_before_it(module: Path) -> None:
+def import_violations(module: Path) -> list[str]:
+    """One line for each import of a module that is not to its left in the data flow."""
     here = module.parts[0].removesuffix(".py")
-    assert here in ORDER, f"{here} has no place in the data flow"
+    if here not in ORDER:
+        return [f"{module}: {here} has no place in the data flow"]
     allowed = {here} if here in STANDS_ALONE else set(ORDER[: ORDER.index(here) + 1])
-    assert imports_of(PACKAGE / module) <= allowed
+    imported = sorted(imported_modules(PACKAGE / module))
+    return [f"{module} imports {name}" for name in imported if name.split(".")[1] not in allowed]
+
+
+def test_a_folder_imports_only_from_those_before_it() -> None:
+    modules = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+    violations = [line for module in modules for line in import_violations(module)]
+    assert not violations, "\n".join(violations)
+
+
+def module_name(path: Path) -> str:
+    parts = ("pairframe", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph() -> dict[str, set[str]]:
+    """The modules that each module imports when it runs, also inside functions; not for type checking."""
+    paths = {module_name(path): path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"}
+    return {name: _run_imports(path, paths.keys()) - {name} for name, path in paths.items()}
+
+
+def _run_imports(path: Path, modules: Collection[str]) -> set[str]:
+    tree = ast.parse(path.read_text())
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and node not in for_types:
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node not in for_types:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                home = pairframe._HOME_OF.get(alias.name) if node.module == "pairframe" else None
+                found.add(home or (full if full in modules else node.module))
+    return found & set(modules)
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = import_graph()
+    assert {(name, other) for name, other in CONVENIENCE_METHODS if other in graph[name]} == CONVENIENCE_METHODS
+    acyclic = {
+        name: {other for other in others if (name, other) not in CONVENIENCE_METHODS} for name, others in graph.items()
+    }
+    try:
+        graphlib.TopologicalSorter(acyclic).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
 def test_every_folder_says_what_comes_in_what_goes_out_and_what_it_must_not_know() -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairframe import pipeline
-from pairframe.errors import BothMasksEmptyError, PairsError, WorkerDiedError
-from pairframe.maps import clear_self_cache, selves
-from pairframe.pipeline import compare, compare_many, iter_results
+from pairframe.errors import ArgumentError, FrameError, WorkerError
+from pairframe.parallel import in_order
+from pairframe.pipeline import compare, compare_many, iter_results, many, self_problem
+from pairframe.pipeline.self_problem import clear_self_cache
 from pairframe.problem import TransportConfig
-from pairframe.results import TransportResult, side_by_side
+from pairframe.results import TransportResult
 from pairframe.testing import disc
 
 CANVAS = (36, 40)
@@ -56,8 +56,8 @@ def test_many_are_the_same_as_one_by_one_and_in_order(jobs: int) -> None:
 def test_self_problems_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_self_cache()
     solved = []
-    solve = selves._solve
-    monkeypatch.setattr(selves, "_solve", lambda problem, *args: solved.append(problem) or solve(problem, *args))
+    solve = self_problem._solve
+    monkeypatch.setattr(self_problem, "_solve", lambda problem, *args: solved.append(problem) or solve(problem, *args))
     compare_many(PAIRS, CONFIG, jobs=1)
     assert len(solved) == len(SERIES)
 
@@ -78,35 +78,34 @@ def test_results_come_one_by_one_from_an_iterator() -> None:
 
 
 def test_workers_have_one_thread_and_their_errors_come_home() -> None:
-    with side_by_side.worker_pool(2) as pool:
+    with in_order.worker_pool(2) as pool:
         busy = [pool.submit(one_thread_each, 1.0) for _ in range(2)]
         found = [future.result() for future in busy]
         assert len({pid for pid, _ in found}) == 2  # both, however late they started
         assert all(threads == ("1", 1) for _, threads in found)
         assert os.getenv("OMP_NUM_THREADS") != "1"
-        future = pool.submit(pipeline._compare_chunk, [(3, (np.zeros(CANVAS), np.zeros(CANVAS)))], CONFIG)
-        with pytest.raises(BothMasksEmptyError, match="two empty masks") as caught:
-            side_by_side.outcome(future)
+        future = pool.submit(many._compare_chunk, [(3, (np.zeros(CANVAS), np.zeros(CANVAS)))], CONFIG)
+        with pytest.raises(FrameError, match="two empty masks") as caught:
+            in_order.chunk_results(future)
         assert caught.value.__notes__ == ["in pair number 3"]
-        killed = pool.submit(os._exit, 1)
-        with pytest.raises(WorkerDiedError, match="__main__"):
-            side_by_side.outcome(killed)
+    with pytest.raises(WorkerError, match=r"exit code 3.*__main__"), in_order.worker_pool(1) as pool:
+        in_order.chunk_results(pool.submit(os._exit, 3))
 
 
 def test_the_first_error_is_raised_with_its_number() -> None:
     bad = [*PAIRS[:1], (np.zeros(CANVAS), np.zeros(CANVAS))]
-    with pytest.raises(BothMasksEmptyError) as caught:
+    with pytest.raises(FrameError) as caught:
         compare_many(bad, CONFIG, jobs=1)
     assert caught.value.__notes__ == ["in pair number 1"]
-    with pytest.raises(PairsError, match=r"every pair to be \(mask_a, mask_b\), got int as number 0"):
+    with pytest.raises(ArgumentError, match=r"every pair to be \(mask_a, mask_b\), got int as pair number 0"):
         compare_many([3], jobs=1)  # type: ignore[list-item]
     for jobs in (0, -1, 1.5, True):
-        with pytest.raises(PairsError, match="jobs to be an integer >= 1"):
+        with pytest.raises(ArgumentError, match="jobs to be an integer >= 1"):
             compare_many(PAIRS, jobs=jobs)  # type: ignore[arg-type]
 
 
 def test_all_cores_is_the_default() -> None:
-    assert pipeline._checked_jobs(None) >= 1
+    assert many._checked_jobs(None) >= 1
 
 
 @pytest.mark.slow
@@ -119,4 +118,4 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert run.returncode != 0
     assert 'if __name__ == "__main__":' in run.stderr
-    assert "WorkerDiedError" in run.stderr
+    assert "WorkerError" in run.stderr

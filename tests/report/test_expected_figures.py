@@ -17,7 +17,7 @@ from PIL import Image
 
 import pairframe as pf
 from pairframe.report import figures
-from pairframe.report.movie import movie_frames
+from pairframe.report.figures.movie import movie_frames
 from pairframe.testing import growing_embryo, tiny_and_huge_embryo
 
 EXPECTED = Path(__file__).parent / "expected"

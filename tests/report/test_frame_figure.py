@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from pairframe import GridTransform
 from pairframe.report import figures
 from pairframe.testing import disc, tiny_and_huge_embryo
+from pairframe.units import Units
 
 
 def draw(transform: GridTransform, a: np.ndarray, b: np.ndarray):
@@ -58,12 +59,20 @@ def test_no_line_runs_through_the_words_of_the_scale_bar(buckets: list[tuple[int
 
 @pytest.mark.parametrize(("px_size_um", "width", "bar_um"), [(8.0, 576, 500), (0.65, 100, 10), (0.2, 125, 5)])
 def test_the_scale_bar_is_round_and_as_long_as_it_says(px_size_um: float, width: int, bar_um: float) -> None:
-    ax = figures.add_scale_bar(Figure().add_subplot(), px_size_um, (50, width))
+    ax = figures.add_scale_bar(Figure().add_subplot(), Units(px_size_um), (50, width))
     (bar,) = ax.lines
     assert np.ptp(bar.get_xdata()) * px_size_um == pytest.approx(bar_um)
     assert ax.texts[0].get_text() == f"{bar_um:g} µm"
 
 
 def test_without_a_pixel_size_the_scale_bar_counts_pixels() -> None:
-    ax = figures.add_scale_bar(Figure().add_subplot(), 1.0, (50, 9))
+    ax = figures.add_scale_bar(Figure().add_subplot(), Units(), (50, 9))
     assert ax.texts[0].get_text() == "1 px"
+
+
+@pytest.mark.parametrize(("px_size_um", "unit"), [(None, "px"), (1.0, "µm"), (2.0, "µm")])
+def test_the_unit_is_that_of_the_frame_also_for_one_micrometre(px_size_um: float | None, unit: str) -> None:
+    mask = disc((40, 60), (10, 15), 6)
+    ax, _ = draw(GridTransform.from_pair(mask, mask, s=1, px_size_um=px_size_um), mask, mask)
+    assert ax.texts[0].get_text().split()[1] == unit
+    assert ax.get_title().endswith(f" {unit}")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from helpers.report_rows import BREAKOUT, HOSTILE, LONG, grouped_cohort, small_result, synthetic_rows
 
-from pairframe.cohort.analysis import analyze
-from pairframe.report.html import write_report
+from pairframe.analysis import analyze
+from pairframe.report.html import write_analysis, write_report
 from pairframe.report.html.pictures import THUMBNAIL_BYTES
 from pairframe.report.html.report_page import report_page
 from pairframe.results import ResultStore
@@ -275,7 +275,7 @@ def analysed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("analysed")
     store = grouped_cohort(out)
     write_report(out, max_figures=0)
-    page = analyze(store, reference=HOSTILE, max_distance_masks=6).save(out)
+    page = write_analysis(analyze(store, reference=HOSTILE, max_distance_masks=6), out)
     write_report(out, max_figures=0)  # now with a link to it
     return page
 
@@ -288,7 +288,7 @@ def test_the_analysis_shows_its_tables_and_pictures_and_a_heading_sorts(watched:
     assert all(width > 300 for _, width in pictures)
     scalars = page.locator("table.sortable").first
     assert scalars.locator("tbody tr").count() > 20
-    assert "drift to the right" in scalars.inner_text()
+    assert "mean displacement to the right" in scalars.inner_text()
     assert "_" not in scalars.locator("tbody").inner_text()
     for kind, sign in (("ascending", 1), ("descending", -1)):
         heading = scalars.locator("thead th").nth(6)

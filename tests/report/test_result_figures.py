@@ -12,6 +12,7 @@ from matplotlib.quiver import Quiver
 
 import pairframe as pf
 from pairframe.report import figures, style
+from pairframe.results import formatting
 from pairframe.testing import disc
 
 SHAPE = (48, 80)
@@ -153,7 +154,7 @@ def test_a_small_disc_is_not_buried_under_its_arrows() -> None:
     arrows = the(Quiver, figures.velocity_arrows(found, new_ax()))
     starts = np.stack([arrows.X, arrows.Y], axis=-1)
     apart = np.linalg.norm(starts[:, None] - starts, axis=-1)[~np.eye(arrows.N, dtype=bool)]
-    longest = max(found.transform.pair_crop_box_yx.shape_hw)
+    longest = max(found.transform.pair_crop_box_yx.shape)
     assert apart.min() >= longest / 48
     assert 9 <= arrows.N <= 40
 
@@ -166,7 +167,7 @@ def test_the_convergence_plot_is_the_trace_on_a_log_scale(result: pf.TransportRe
     assert ax.get_yscale() == "log"
     gap, error, tolerance = ax.lines
     trace = result.work.trace
-    np.testing.assert_array_equal(error.get_xdata(), [record.work for record in trace])
+    np.testing.assert_array_equal(error.get_xdata(), [record.iterations for record in trace])
     np.testing.assert_array_equal(error.get_ydata(), [record.marginal_error for record in trace])
     shown = np.array(gap.get_ydata())
     expected = np.array([record.gap for record in trace]) / abs(result.objective)
@@ -332,7 +333,7 @@ def test_a_notice_is_text_and_not_mathematics(result: pf.TransportResult) -> Non
 
 @given(st.floats(1e-3, 1e11))
 def test_numbers_in_words_are_right_to_four_digits(value: float) -> None:
-    text = style.in_words(value)
+    text = formatting.in_words(value)
     assert "e" not in text
     assert float(text.replace(",", "")) == pytest.approx(value, rel=6e-4)
 
@@ -341,7 +342,7 @@ def test_numbers_in_words_are_right_to_four_digits(value: float) -> None:
     ("value", "text"), [(0.0, "0"), (1e-13, "<0.001"), (267060.0, "267,100"), (75.531, "75.53"), (9999.6, "10,000")]
 )
 def test_numbers_in_words(value: float, text: str) -> None:
-    assert style.in_words(value) == text
+    assert formatting.in_words(value) == text
 
 
 @pytest.mark.parametrize(
@@ -362,12 +363,12 @@ def test_numbers_in_words(value: float, text: str) -> None:
     ],
 )
 def test_nearly_all_is_not_called_all_and_nearly_nothing_not_nothing(share: float, text: str) -> None:
-    assert style.percent(share, 1.0) == text
+    assert formatting.percent(share, 1.0) == text
 
 
 @given(st.floats(0, 3))
 def test_a_percentage_says_100_of_nothing_else(share: float) -> None:
-    assert (style.percent(share, 1.0) == "100%") == (abs(share - 1) <= 1e-9)
+    assert (formatting.percent(share, 1.0) == "100%") == (abs(share - 1) <= 1e-9)
 
 
 @given(st.floats(1e-6, 1e6))

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
 import pairframe as pf
 from pairframe.results.features import band_energies, features_of, known_difference, weighted_quantiles
 from pairframe.results.rows import result_row
 from pairframe.results.schema import BAND_NAMES, FEATURES
 from pairframe.testing import disc
+from pairframe.types import Bool, Float
 
-Float = NDArray[np.float64]
 SHAPE = (40, 56)
 # Hard marginals: a shifted mask moves as a whole, and nothing is created.
 SHIFT = pf.TransportConfig(penalty="balanced", px_size_um=2.0, tol=1e-10)
@@ -44,13 +43,15 @@ def test_a_row_has_every_feature_and_each_is_one_of_the_schema() -> None:
     assert all(type(value) is float and math.isfinite(value) for value in features.values())
 
 
-def test_a_shift_is_a_drift_and_nothing_else() -> None:
+def test_a_shift_is_a_mean_displacement_and_nothing_else() -> None:
     features = features_of(pf.compare(disc(SHAPE, (18, 20), 7), disc(SHAPE, (21, 16), 7), SHIFT))
-    assert (features["drift_dy_um"], features["drift_dx_um"]) == pytest.approx((6.0, -8.0), abs=1e-5)
+    assert (features["mean_displacement_dy_um"], features["mean_displacement_dx_um"]) == pytest.approx(
+        (6.0, -8.0), abs=1e-5
+    )
     for name in ("p50", "p90", "max", "rms"):
         assert features[f"{name}_displacement_um"] == pytest.approx(10.0, abs=1e-5)
-    for name in ("divergence_mean", "divergence_rms", "curl_mean", "curl_rms"):
-        assert features[f"velocity_{name}"] == pytest.approx(0.0, abs=1e-5)
+    for name in ("expansion_mean", "expansion_rms", "rotation_mean", "rotation_rms"):
+        assert features[name] == pytest.approx(0.0, abs=1e-5)
     assert features["percent_moved"] == pytest.approx(100.0)
     assert features["growth_rate"] == 0.0
 
@@ -59,7 +60,7 @@ def test_a_mask_against_itself_has_no_motion() -> None:
     mask = disc(SHAPE, (18, 20), 9)
     features = features_of(pf.compare(mask, mask))
     assert features["max_displacement_um"] == 0.0
-    assert features["velocity_divergence_rms"] == features["velocity_curl_rms"] == 0.0
+    assert features["expansion_rms"] == features["rotation_rms"] == 0.0
     assert all(math.isnan(features[name]) for name in BAND_NAMES)  # no energy has no shares
 
 
@@ -84,7 +85,7 @@ def test_intensities_have_no_area_and_an_empty_mask_no_motion() -> None:
     assert math.isnan(features_of(pf.compare(grey, grey, pf.TransportConfig(mass_mode="intensity")))["area_moved_um2"])
     empty = features_of(pf.compare(np.zeros(SHAPE, bool), disc(SHAPE, (20, 20), 6)))
     assert empty["fraction_created"] == 1.0
-    nothing = ("p50_displacement_um", "max_displacement_um", "drift_dy_um", "velocity_curl_rms", "growth_rate")
+    nothing = ("p50_displacement_um", "max_displacement_um", "mean_displacement_dy_um", "rotation_rms", "growth_rate")
     assert all(math.isnan(empty[name]) for name in (*nothing, *BAND_NAMES))
 
 
@@ -101,14 +102,14 @@ def test_neither_padding_nor_buckets_nor_the_place_on_the_canvas_change_a_featur
 # --- derivatives -----------------------------------------------------------------------------
 
 
-def linear_field(matrix: list[list[float]], valid: NDArray[np.bool_]) -> Float:
+def linear_field(matrix: list[list[float]], valid: Bool) -> Float:
     y, x = np.indices(valid.shape)
     field = np.stack([y, x], axis=-1) @ np.array(matrix).T
     return np.where(valid[..., None], field, np.nan)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "divergence", "curl"),
+    ("matrix", "expansion", "rotation"),
     [
         ([[0.1, 0.0], [0.0, 0.2]], 0.3, 0.0),
         ([[0.0, 0.3], [-0.3, 0.0]], 0.0, 0.6),
@@ -116,14 +117,14 @@ def linear_field(matrix: list[list[float]], valid: NDArray[np.bool_]) -> Float:
     ],
     ids=["expansion", "clockwise turn", "shear"],
 )
-def test_linear_fields_have_their_divergence_and_curl_on_any_shape(
-    matrix: list[list[float]], divergence: float, curl: float
+def test_linear_fields_have_their_expansion_and_rotation_on_any_shape(
+    matrix: list[list[float]], expansion: float, rotation: float
 ) -> None:
     ring = disc(SHAPE, (20, 25), 15) & ~disc(SHAPE, (20, 25), 6)
     features = features_of(result_with(linear_field(matrix, ring), px_size_um=7.0))
-    for name, value in (("divergence", divergence), ("curl", curl)):
-        assert features[f"velocity_{name}_mean"] == pytest.approx(value, abs=1e-12)
-        assert features[f"velocity_{name}_rms"] == pytest.approx(value, abs=1e-7)
+    for name, value in (("expansion", expansion), ("rotation", rotation)):
+        assert features[f"{name}_mean"] == pytest.approx(value, abs=1e-12)
+        assert features[f"{name}_rms"] == pytest.approx(value, abs=1e-7)
 
 
 def test_a_pixel_without_known_neighbours_has_no_derivative() -> None:
@@ -181,7 +182,7 @@ def test_a_wave_has_all_its_energy_in_its_band(wavelength_blur: int) -> None:
     blur_px=st.floats(0.05, 5.0),
 )
 def test_bands_share_the_energy_and_ignore_scale_sign_and_what_is_unknown(
-    field: Float, valid: NDArray[np.bool_], blur_px: float
+    field: Float, valid: Bool, blur_px: float
 ) -> None:
     unknown = np.where(valid[..., None], field, np.nan)
     shares = band_energies(unknown, valid, blur_px)
@@ -201,3 +202,15 @@ def test_the_downsample_factor_does_not_move_energy_between_bands() -> None:
         for s in (2, 4)
     )
     assert [coarse[name] for name in BAND_NAMES] == pytest.approx([fine[name] for name in BAND_NAMES], abs=0.02)
+
+
+def test_derivatives_and_bands_do_not_count_axes() -> None:
+    rng = np.random.default_rng(8)
+    flat, valid = rng.standard_normal((6, 7, 2)), rng.random((6, 7)) < 0.8
+    deep = np.concatenate([np.zeros((6, 7, 1)), flat], axis=-1)[None]  # one plane, nothing moves across it
+    assert band_energies(deep, valid[None], 1.5) == pytest.approx(band_energies(flat, valid, 1.5), rel=1e-12)
+    for axis in (0, 1):
+        expected = known_difference(flat[..., 0], valid, axis)
+        np.testing.assert_array_equal(known_difference(deep[..., 1], valid[None], axis + 1)[0], expected)
+    ramp = np.arange(5.0)[:, None, None] * np.ones((5, 3, 2))
+    np.testing.assert_array_equal(known_difference(ramp, np.ones((5, 3, 2), bool), 0), 1.0)

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 import zarr
+from helpers.archives import entries, group_of
 from helpers.results_equal import small_result
+from zarr.storage import ZipStore
 
 from pairframe.results import ResultStore, TransportResult, failed_row
 from pairframe.results.schema import COLUMNS, FIELDS
@@ -34,10 +36,10 @@ def out(result: TransportResult, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_xarray_opens_the_maps_and_they_are_those_of_to_xarray(result: TransportResult, out: Path) -> None:
     group = ResultStore(out).table()["maps_group"][0]
     expected = result.to_xarray()
-    maps = out / "maps.zarr"
+    path = out / "maps.zarr" / f"{group}.zarr.zip"
     for found in (
-        xr.open_zarr(maps / group),  # a warning would be an error
-        xr.open_zarr(maps, group=group, consolidated=False),
+        xr.open_zarr(ZipStore(path)),  # a warning would be an error
+        xr.open_zarr(ZipStore(path), consolidated=False),
         ResultStore(out).open_maps("pair"),
     ):
         xr.testing.assert_equal(found.load(), expected)
@@ -72,9 +74,7 @@ def test_a_dataset_holds_nothing_that_netcdf_could_not(result: TransportResult, 
 
 
 def test_zarr_sees_version_3_with_dimension_names_compression_and_strict_json(out: Path) -> None:
-    root = zarr.open_group(out / "maps.zarr", mode="r")
-    (_, group), *others = root.groups()
-    assert others == []
+    group = zarr.open_group(ZipStore(group_of(out)), mode="r")
     assert group.metadata.zarr_format == 3
     array = group["mass_created"]
     assert array.metadata.dimension_names == ("y_um", "x_um")
@@ -84,12 +84,24 @@ def test_zarr_sees_version_3_with_dimension_names_compression_and_strict_json(ou
     def refuse(text: str) -> None:
         raise AssertionError(f"{text} is no JSON")
 
-    for file in out.rglob("zarr.json"):
-        json.loads(file.read_text(), parse_constant=refuse)
+    for name, content in entries(group_of(out)).items():
+        if name.endswith("zarr.json"):
+            json.loads(content, parse_constant=refuse)
+
+
+def test_a_pair_is_one_file(out: Path) -> None:
+    group = ResultStore(out).table()["maps_group"][0]
+    assert {path.name for path in (out / "maps.zarr").iterdir()} == {"zarr.json", f"{group}.zarr.zip"}
+
+
+def test_maps_zarr_is_a_group_that_says_how_to_open_a_pair(out: Path) -> None:
+    root = zarr.open_group(out / "maps.zarr", mode="r")  # a warning would be an error
+    assert list(root.members()) == []
+    assert "ZipStore" in str(root.attrs["title"])
 
 
 def test_a_group_says_everything_without_the_table(result: TransportResult, out: Path) -> None:
-    (attributes,) = (dict(group.attrs) for _, group in zarr.open_group(out / "maps.zarr", mode="r").groups())
+    attributes = dict(zarr.open_group(ZipStore(group_of(out)), mode="r").attrs)
     row = ResultStore(out).table().iloc[0]
     for column in COLUMNS:
         if pd.notna(row[column.name]):

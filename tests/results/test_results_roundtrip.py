@@ -11,6 +11,7 @@ import pytest
 from helpers.results_equal import SHAPE, SOURCE, TARGET, differences, small_result, unsolved_result
 
 import pairframe as pf
+from pairframe.errors import StoreError
 from pairframe.results import TransportResult
 from pairframe.testing import growing_embryo
 
@@ -55,9 +56,18 @@ def test_even_the_sign_of_zero_and_the_bits_of_nan_come_back(tmp_path: Path) -> 
     odd = np.full(result.mass_created.shape, -0.0)
     nan = np.full(result.velocity_field.shape, np.nan)
     nan.view(np.uint64)[...] ^= np.uint64(1 << 63) | np.uint64(5)
-    result = replace(result, mass_created=odd, velocity_field=nan)
+    result = replace(result, mass_destroyed=odd, velocity_field=nan)
     result.save(tmp_path)
     assert differences(pf.load(tmp_path), result) == []
+
+
+def test_a_result_that_does_not_agree_with_itself_is_not_saved(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    result = unsolved_result()
+    with pytest.raises(StoreError, match=r"maps add up to its totals, got total_mass_created is 113\.0, but"):
+        replace(result, mass_created=result.mass_created / 2).save(tmp_path / "out")
+    assert not list(tmp_path.rglob("*.zip"))
 
 
 def test_a_loaded_result_can_start_the_next_comparison(tmp_path: Path) -> None:

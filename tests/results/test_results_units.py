@@ -1,4 +1,4 @@
-"""One rule for units: um when somebody said how large a pixel is, px when nobody did; from one place, kept in the store."""
+"""One rule for units: um if a pixel size is known, px otherwise; from one place, kept in the store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from helpers.results_equal import SOURCE, TARGET, small_result, unsolved_result
 
 import pairframe as pf
 from pairframe.results import ResultStore, TransportResult, failed_row
-from pairframe.results.rows import column_unit, lengths_in_px, result_row
+from pairframe.results.row_units import column_unit, units_of
+from pairframe.results.rows import result_row
 from pairframe.results.schema import COLUMNS
+from pairframe.results.variables import attributes_of, history_of, result_from, variables_of
+from pairframe.testing import disc
+from pairframe.units import Units
 
 NOT_GIVEN, GIVEN = unsolved_result(), pf.compare(np.zeros((30, 40)), SOURCE, pf.TransportConfig(px_size_um=1.0))
 
@@ -45,7 +49,7 @@ def said(result: TransportResult, folder: Path) -> dict[str, str]:
         "scalars": scalars["blur_um"],
         "area": scalars["area_target_um2"].removesuffix("^2"),
         "tif": in_tif,
-        "row": "px" if lengths_in_px(result_row(result, "pair")) else "um",
+        "row": units_of(result_row(result, "pair")).length,
     }
 
 
@@ -56,10 +60,10 @@ def test_everything_says_the_same_unit_also_after_a_trip_to_the_disk(
     result.save(tmp_path / "store")
     for found in (result, pf.load(tmp_path / "store")):
         assert set(said(found, tmp_path / "exports").values()) == {unit}
-        assert found.transform.px_size_um == 1.0
-        assert found.config.px_size_um == 1.0
+        assert found.config.px_size_um == found.transform.px_size_um == (None if unit == "px" else 1.0)
+        assert found.transform.work_px_size_um == 1.0
     (row,) = ResultStore(tmp_path / "store").table().to_dict("records")
-    assert lengths_in_px(row) == (unit == "px")
+    assert units_of(row).length == unit
     assert ResultStore(tmp_path / "store").open_maps().attrs["length_unit"] == unit
 
 
@@ -74,8 +78,24 @@ def test_one_micrometre_that_the_config_says_wins_over_the_masks_and_is_told() -
     result = pf.compare(empty, full, pf.TransportConfig(px_size_um=1.0))
     assert (result.transform.px_size_um, result.length_unit) == (1.0, "um")
     assert result.notices == (
-        "a pixel is 1 um by the config, although the source says 0.5 um and the target says 0.5 um",
+        "the pixel size is 1 um, from the config, although the source has 0.5 um and the target has 0.5 um",
     )
+
+
+def test_a_result_of_an_earlier_version_without_a_pixel_size_is_in_pixels() -> None:
+    arrays = {variable.name: variable.values for variable in variables_of(NOT_GIVEN)}
+    attributes = {**attributes_of(NOT_GIVEN), **history_of(NOT_GIVEN)}
+    attributes["transform"] = json.dumps(json.loads(attributes["transform"]) | {"px_size_um": 1.0})
+    again = result_from(arrays, attributes)
+    assert again.units == Units()
+    assert again.transform == NOT_GIVEN.transform
+
+
+def test_a_transform_without_a_pixel_size_takes_that_of_the_masks() -> None:
+    source, target = (pf.Mask.from_array(mask, px_size_um=0.5) for mask in (np.zeros(SOURCE.shape), SOURCE))
+    result = pf.compare(source, target, transform=NOT_GIVEN.transform)
+    assert result.units == result.transform.units == Units(0.5)
+    assert result.notices == ()
 
 
 def test_a_transform_in_pixels_stays_in_pixels() -> None:
@@ -89,22 +109,21 @@ def test_a_config_keeps_whether_the_pixel_size_was_given() -> None:
             pf.TransportConfig.from_json(config.to_json()),
             pf.TransportConfig.from_toml(config.to_toml()),
         ):
-            assert again.length_unit == unit
+            assert again.units.length == unit
             assert again == config
 
 
 def test_every_unit_of_length_becomes_pixels_and_costs_of_distances_are_lengths() -> None:
     for column in COLUMNS:
-        assert "um" not in column_unit(column.name, in_px=True)
-        assert column_unit(column.name, in_px=False) == column.unit
-    euclidean = {"in_px": False, "is_euclidean": True}
-    assert column_unit("gap", **euclidean) == "pixel mass work px"
-    assert column_unit("total_transport_cost_um2", **euclidean) == "pixel mass um"
-    assert column_unit("area_source_um2", **euclidean) == "um^2"
+        assert "um" not in column_unit(column.name, Units())
+        assert column_unit(column.name, Units(1.0)) == column.unit
+    assert column_unit("gap", Units(1.0), is_euclidean=True) == "pixel mass work px"
+    assert column_unit("total_transport_cost_um2", Units(1.0), is_euclidean=True) == "pixel mass um"
+    assert column_unit("area_source_um2", Units(1.0), is_euclidean=True) == "um^2"
 
 
 def test_a_failed_pair_has_no_pixel_size() -> None:
-    assert lengths_in_px(failed_row("bad", "no such file"))
+    assert units_of(failed_row("bad", "no such file")).in_px
 
 
 # --- what a summary says ---------------------------------------------------------------------
@@ -145,6 +164,19 @@ def test_a_grid_too_coarse_for_the_masks_or_the_blur_is_a_notice(config: dict[st
     assert len(notices) == len(words), notices
     for notice, word in zip(notices, words, strict=True):
         assert word in notice
+
+
+def test_the_notice_of_a_small_blur_counts_work_pixels() -> None:
+    source, target = disc((60, 60), (30, 28), 20), disc((60, 60), (30, 32), 20)
+
+    def notices(blur_um: float) -> tuple[str, ...]:
+        config = pf.TransportConfig(px_size_um=3.0, downsample_factor=2, blur_um=blur_um)
+        return pf.compare(source, target, config).notices
+
+    (notice,) = notices(2.9)  # a work pixel is 6 um
+    assert "the blur of 2.9 um is less than half a work pixel of 6 um" in notice
+    assert "raise blur_um to 6," in notice
+    assert notices(3.1) == ()
 
 
 @pytest.mark.parametrize(("penalty", "metric"), [("kl", "sqeuclidean"), ("kl", "euclidean"), ("tv", "sqeuclidean")])

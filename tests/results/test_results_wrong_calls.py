@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 import pairframe as pf
-from pairframe.errors import (
-    ConfigError,
-    PairsError,
-    TransformError,
-    UnknownFieldError,
-    UnsupportedProblemError,
-)
+from pairframe.errors import ArgumentError, ConfigError, FrameError, UnsupportedProblemError
 
 MASK = np.eye(4)
 Call: Any = Callable[[], Any]
@@ -25,15 +19,15 @@ Call: Any = Callable[[], Any]
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.TransportConfig(blur=3), UnknownFieldError, "got 'blur'. To fix: did you mean 'blur_um'"),  # type: ignore[call-arg]
-        (lambda: pf.TransportConfig(px_size=3), UnknownFieldError, "did you mean 'px_size_um'"),  # type: ignore[call-arg]
-        (lambda: pf.TransportConfig(max_iteratons=3), UnknownFieldError, "did you mean 'max_iterations'"),  # type: ignore[call-arg]
+        (lambda: pf.TransportConfig(blur=3), ConfigError, "got 'blur'. To fix: did you mean 'blur_um'"),  # type: ignore[call-arg]
+        (lambda: pf.TransportConfig(px_size=3), ConfigError, "did you mean 'px_size_um'"),  # type: ignore[call-arg]
+        (lambda: pf.TransportConfig(max_iteratons=3), ConfigError, "did you mean 'max_iterations'"),  # type: ignore[call-arg]
         (lambda: pf.TransportConfig.from_json(None), ConfigError, "the JSON of a TransportConfig as text, got None"),  # type: ignore[arg-type]
         (lambda: pf.TransportConfig.from_toml(None), ConfigError, "the TOML of a TransportConfig as text, got None"),  # type: ignore[arg-type]
         (lambda: pf.TransportConfig.from_toml(b"pad = 3"), ConfigError, "as text, got b'pad = 3'"),  # type: ignore[arg-type]
-        (lambda: pf.compare(MASK, MASK, transform=3), TransformError, "a GridTransform, got int"),  # type: ignore[arg-type]
+        (lambda: pf.compare(MASK, MASK, transform=3), FrameError, "a GridTransform, got int"),  # type: ignore[arg-type]
         (lambda: pf.solve(3), UnsupportedProblemError, "a TransportProblem, got int"),  # type: ignore[arg-type]
-        (lambda: pf.compare_many(None), PairsError, "pairs .mask_a, mask_b. to go through, got NoneType"),  # type: ignore[arg-type]
+        (lambda: pf.compare_many(None), ArgumentError, "an iterable of pairs .mask_a, mask_b., got NoneType"),  # type: ignore[arg-type]
         (
             lambda: pf.compare(MASK, MASK, pf.TransportConfig(backend="oracle", device="cuda")),
             UnsupportedProblemError,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pairframe.engines import SolveOptions, solve
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import TransportProblem, penalty_of
 from pairframe.tiled import sinkhorn
 
 ot = pytest.importorskip("ot", reason="POT is not installed")
@@ -59,7 +59,7 @@ def test_values_and_plans_equal_those_of_the_oracle(kinds: tuple[str, str], refe
     if kinds == ("balanced", "balanced"):
         mass_b *= mass_a.sum() / mass_b.sum()
     strengths = [np.inf if kind == "balanced" else 20.0 for kind in kinds]
-    penalties = [Penalty(kind, strength) for kind, strength in zip(kinds, strengths, strict=True)]
+    penalties = [penalty_of(kind, strength) for kind, strength in zip(kinds, strengths, strict=True)]
     stated = TransportProblem(mass_a, mass_b, 2.0, *penalties, reference=reference)
     oracle = solve(stated, "oracle", SolveOptions(tol=1e-13, max_iterations=5000))
     on_a, on_b = stated.support_a, stated.support_b

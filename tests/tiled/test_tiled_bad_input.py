@@ -21,6 +21,7 @@ NAN = COST.clone()
 NAN[1, 2, 3] = math.nan
 LOW = COST.clone()
 LOW[0, 0, 0] = -math.inf
+NESTED = torch.nested.nested_tensor([POINTS[0], POINTS[1, :2]], layout=torch.jagged)
 GOOD_A, GOOD_B = torch.full((2, 4), 0.25), torch.full((2, 5), 0.2)
 NEGATIVE = torch.tensor([[0.5, 0.5, 0.5, -0.5], [0.25] * 4])
 EMPTY = torch.tensor([[0.0] * 4, [0.25] * 4])
@@ -37,12 +38,12 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "points of two dimensions": ({"C": (POINTS, POINTS[:, :, :2])}, "same B and d"),
     "points of two dtypes": ({"C": (POINTS, POINTS.float())}, "one dtype"),
     "points at infinity": ({"C": (POINTS, POINTS + math.inf)}, "finite points y"),
-    "three points": ({"C": (POINTS, POINTS, POINTS)}, r"give \(x, y\)"),
+    "three points": ({"C": (POINTS, POINTS, POINTS)}, r"pass \(x, y\)"),
     "masses of the wrong rank": ({"a": GOOD_A[0]}, r"a of shape \(2, 4\)"),
     "masses of the wrong length": ({"b": GOOD_A}, r"b of shape \(2, 5\)"),
-    "masses that are no tensor": ({"a": [0.25] * 4}, "a as a tensor"),
-    "negative masses": ({"a": NEGATIVE}, "a finite and >= 0"),
-    "masses of NaN": ({"a": EMPTY / EMPTY}, "a finite and >= 0"),
+    "masses that are no tensor": ({"a": [0.25] * 4}, "a to be a tensor"),
+    "negative masses": ({"a": NEGATIVE}, "a to be finite and >= 0"),
+    "masses of NaN": ({"a": EMPTY / EMPTY}, "a to be finite and >= 0"),
     "no mass": ({"a": EMPTY}, "some mass in every batch element of a"),
     "no mass under the mask": (
         {"mask_b": torch.zeros(2, 5, dtype=torch.bool)},
@@ -55,28 +56,48 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "points without coordinates": ({"C": (POINTS[:, :, :0], POINTS[:, :, :0])}, "at least one coordinate.*d >= 1"),
     "epsilon below float32": (
         {"C": COST.float(), "epsilon": 1e-40},
-        "epsilon of at least 1e-19 in torch.float32, got 1e-40.*float64",
+        "epsilon to be at least 1e-19 in torch.float32, got 1e-40.*float64",
     ),
-    "epsilon below float64": ({"epsilon": 1e-300}, "epsilon of at least 1e-154 in torch.float64"),
-    "two kinds of masses": ({"a": GOOD_A, "log_a": GOOD_A.log()}, "one of a and log_a"),
+    "epsilon below float64": ({"epsilon": 1e-300}, "epsilon to be at least 1e-154 in torch.float64"),
+    "a sparse cost": ({"C": COST.to_sparse()}, r"C to be a dense tensor, got torch.sparse_coo.*to_dense\(\)"),
+    "sparse points": ({"C": (POINTS, POINTS.to_sparse())}, "C to be a dense tensor, got torch.sparse_coo"),
+    "sparse masses": ({"a": GOOD_A.to_sparse()}, "a to be a dense tensor, got torch.sparse_coo"),
+    "a sparse mask": ({"mask_a": (GOOD_A > 0).to_sparse()}, "mask_a to be a dense tensor, got torch.sparse_coo"),
+    "nested points": ({"C": (NESTED, NESTED)}, "C to be a dense tensor, got a nested tensor.*to_padded_tensor"),
+    "a nested cost": ({"C": NESTED}, "C to be a dense tensor, got a nested tensor"),
+    "nested masses": (
+        {"a": torch.nested.nested_tensor([*GOOD_A], layout=torch.jagged)},
+        "a to be a dense tensor, got a nested tensor",
+    ),
+    "a cost without numbers": ({"C": COST.to("meta")}, "C to hold numbers, got a meta tensor.*real device"),
+    "points without numbers": ({"C": (POINTS.to("meta"), POINTS.to("meta"))}, "C to hold numbers, got a meta tensor"),
+    "masses without numbers": ({"a": GOOD_A.to("meta")}, "a to hold numbers, got a meta tensor"),
+    "a mask without numbers": ({"mask_b": (GOOD_B > 0).to("meta")}, "mask_b to hold numbers, got a meta tensor"),
+    "epsilon with a gradient": (
+        {"epsilon": torch.tensor(0.1, requires_grad=True)},
+        r"epsilon without a gradient, got a tensor that requires one.*epsilon.item\(\)",
+    ),
+    "tau with a gradient": ({"tau_a": torch.tensor(1.0, requires_grad=True)}, "tau_a without a gradient"),
+    "several epsilons": ({"epsilon": torch.tensor([0.1, 0.2])}, "epsilon to be positive and finite"),
+    "two kinds of masses": ({"a": GOOD_A, "log_a": GOOD_A.log()}, "only one of a and log_a"),
     "log masses of infinity": ({"log_a": GOOD_A / 0.0}, "log_a without NaN"),
     "unequal totals": ({"a": GOOD_A, "b": 2.0 * GOOD_B}, "equal totals.*1 against 2 .*renormalize=True"),
     "totals that differ a little too much": ({"a": GOOD_A, "b": 1.0001 * GOOD_B}, "equal totals"),
-    "epsilon zero": ({"epsilon": 0.0}, "epsilon positive and finite, got 0.0"),
-    "epsilon negative": ({"epsilon": -1.0}, "epsilon positive"),
-    "epsilon infinite": ({"epsilon": math.inf}, "epsilon positive"),
-    "epsilon no number": ({"epsilon": "small"}, "epsilon positive"),
-    "tau zero": ({"tau_a": 0.0}, "tau_a positive and finite.*None for a hard marginal"),
-    "tau infinite": ({"tau_b": math.inf}, "tau_b positive"),
+    "epsilon zero": ({"epsilon": 0.0}, "epsilon to be positive and finite, got 0.0"),
+    "epsilon negative": ({"epsilon": -1.0}, "epsilon to be positive"),
+    "epsilon infinite": ({"epsilon": math.inf}, "epsilon to be positive"),
+    "epsilon no number": ({"epsilon": "small"}, "epsilon to be positive"),
+    "tau zero": ({"tau_a": 0.0}, "tau_a to be positive and finite.*None for a hard marginal"),
+    "tau minus infinite": ({"tau_b": -math.inf}, "tau_b to be positive"),
     "a mask of numbers": (
         {"mask_a": torch.ones(2, 4)},
         r"mask_a of dtype torch.bool, got torch.float32.*mask.bool\(\)",
     ),
     "a mask of the wrong shape": ({"mask_a": torch.ones(2, 5, dtype=torch.bool)}, r"mask_a of shape \(2, 4\)"),
-    "no iterations": ({"max_iters": 0}, "max_iters an integer >= 1"),
-    "half an iteration": ({"max_iters": 1.5}, "max_iters an integer >= 1"),
-    "never looking": ({"check_every": 0}, "check_every an integer >= 1"),
-    "a negative threshold": ({"threshold": -1.0}, "threshold a number >= 0"),
+    "no iterations": ({"max_iters": 0}, "max_iters to be an integer >= 1"),
+    "half an iteration": ({"max_iters": 1.5}, "max_iters to be an integer >= 1"),
+    "never looking": ({"check_every": 0}, "check_every to be an integer >= 1"),
+    "a negative threshold": ({"threshold": -1.0}, "threshold to be a number >= 0"),
     "an unknown reference": ({"reference": "heat"}, "a reference: counting, product"),
     "an unknown backend": ({"backend": "cuda"}, "a backend: auto, torch, triton"),
 }
@@ -92,7 +113,23 @@ def test_it_is_refused_with_advice(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["differentiable", "value", "divergence", "jvp"])
 @pytest.mark.parametrize(
-    "name", ["complex points", "complex masses", "points without coordinates", "epsilon below float32"]
+    "name",
+    [
+        "complex points",
+        "complex masses",
+        "points without coordinates",
+        "epsilon below float32",
+        "sparse points",
+        "sparse masses",
+        "a sparse mask",
+        "nested points",
+        "nested masses",
+        "points without numbers",
+        "masses without numbers",
+        "masses that are no tensor",
+        "epsilon with a gradient",
+        "tau with a gradient",
+    ],
 )
 def test_every_door_refuses_it_with_advice(name: str, value: str) -> None:
     change, message = CASES[name]
@@ -117,10 +154,10 @@ def test_vmap_over_a_forward_solve_is_refused_with_the_ways_out() -> None:
     with pytest.raises(TiledError, match=advice):
         vmap(lambda x: divergence((x, x)))(torch.rand(3, 2, 4, 2))
     square = torch.eye(4).expand(3, 2, 4, 4)
-    with pytest.raises(TiledError, match="divergence of stored costs outside of"):
+    with pytest.raises(TiledError, match="divergence of stored costs to be called outside of"):
         vmap(lambda C: divergence((C, C, C)))(square)
     vectors = [torch.zeros(2, n) for n in (4, 5, 4, 5)]
-    with pytest.raises(TiledError, match="sinkhorn_jvp outside of"):
+    with pytest.raises(TiledError, match="sinkhorn_jvp to be called outside of"):
         vmap(lambda C: sinkhorn_jvp(C, None, None, 0.1, *vectors)[0])(costs)
 
 
@@ -151,3 +188,9 @@ def test_triton_without_gpu_or_interpreter_is_refused_with_both_ways_out() -> No
     assert "TRITON_INTERPRET=1" in done.stdout
     assert ".cuda()" in done.stdout
     assert "backend='torch'" in done.stdout
+
+
+def test_no_flag_can_claim_a_symmetry_that_the_problem_lacks() -> None:
+    """Only `divergence`, which checks it, solves with f = g."""
+    with pytest.raises(TypeError, match="symmetric"):
+        sinkhorn_value(torch.rand(1, 4, 4), None, None, 0.1, symmetric=True)  # type: ignore[call-arg]

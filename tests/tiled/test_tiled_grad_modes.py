@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pairframe.tiled import passes
-from pairframe.tiled.differentiable import NotConvergedWarning, sinkhorn_differentiable, sinkhorn_value
-from pairframe.tiled.errors import TiledError
-from pairframe.tiled.grad import conjugate_gradients, cost_gradient
+from pairframe.tiled.cost import DenseCost
+from pairframe.tiled.differentiable import problem_value, sinkhorn_differentiable, sinkhorn_value
+from pairframe.tiled.errors import NotConvergedWarning, TiledError
+from pairframe.tiled.grad import conjugate_gradients, cost_gradient, dense_passes
 from pairframe.tiled.grad import settings as grad_settings
-from pairframe.tiled.grad.gauge import project_feasible
-from pairframe.tiled.grad.rule import Rule
-from pairframe.tiled.grad.trace import run
-from pairframe.tiled.grad.unrolled import unrolled_potentials
+from pairframe.tiled.grad.gauge import fix_gauge, project_feasible
+from pairframe.tiled.loop import Stopping
+from pairframe.tiled.recorder import Recorder
 from pairframe.tiled.sinkhorn import sinkhorn
 
 TIGHT = {"max_iters": 3000, "threshold": 1e-12}
@@ -81,22 +81,24 @@ def test_one_pass_for_many_iterations_equals_one_pass_for_each(monkeypatch, side
     )
 
 
-@pytest.mark.parametrize("sides", ["balanced", "unbalanced"])
+@pytest.mark.parametrize("sides", SIDES)
 def test_truncated_differentiates_the_last_iterations(sides: str) -> None:
     tau_a, tau_b = SIDES[sides]
     data = problem(seed=3, shape=(2, 6, 5))
-    rule, last = Rule(0.2, tau_a, tau_b), 4
-    f, g = unrolled_potentials(data.C, data.a.log(), data.b.log(), rule, 9, 0.0, last)
-    trace = sinkhorn_differentiable(
+    made = grad_settings.Settings(0.2, tau_a, tau_b, dense_passes, 9, 0.0)
+    loop = made.loop(DenseCost(data.C), data.a.log(), data.b.log())
+    first = loop.iterate(Stopping(5, 0.0))
+    start = (first.f0.detach(), first.g0.detach(), first.shift.detach())
+    f, g = loop.potentials(loop.end_on_a(loop.iterate(Stopping(4, 0.0), start)))
+    ours = sinkhorn_differentiable(
         data.C, data.a, data.b, 0.2, tau_a=tau_a, tau_b=tau_b, max_iters=9, threshold=0.0, grad="truncated",
-        grad_iters=last,
+        grad_iters=4,
     )  # fmt: skip
     if sides == "balanced":  # the gauge fix is part of the public function only
-        half = 0.5 * ((f * data.a).sum(1) - (g * data.b).sum(1)).unsqueeze(1)
-        f, g = f - half, g + half
+        f, g = fix_gauge(f, g, data.a, data.b)
     wanted = torch.autograd.grad((data.weight_f * f).sum() + (data.weight_g * g).sum(), data.C)
-    ours = torch.autograd.grad((data.weight_f * trace[0]).sum() + (data.weight_g * trace[1]).sum(), data.C)
-    assert largest_difference(ours, wanted) < 1e-12
+    found = torch.autograd.grad((data.weight_f * ours[0]).sum() + (data.weight_g * ours[1]).sum(), data.C)
+    assert largest_difference(found, wanted) < 1e-12
 
 
 def test_truncated_with_all_iterations_is_checkpoint() -> None:
@@ -139,10 +141,62 @@ def test_elements_really_stop_at_their_own_iteration() -> None:
     data = problem(seed=6, shape=(3, 6, 5))
     with torch.no_grad():
         data.C[1] *= 5.0
-    made = grad_settings.Settings(Rule(0.2, 0.8, None), passes, 400, 1e-7)
-    trace = run(grad_settings.cost_of(data.C, None), data.a.detach().log(), data.b.detach().log(), made)
-    assert len(set(trace.n_iters.tolist())) > 1
-    assert trace.sums_a.shape == (3, int(trace.n_iters.max()), 6)
+    made = grad_settings.Settings(0.2, 0.8, None, passes, 400, 1e-7)
+    log_a, log_b = data.a.detach().log(), data.b.detach().log()
+    recorder = Recorder(log_a, log_b, made.max_iters)
+    state = made.loop(grad_settings.cost_of(data.C, None), log_a, log_b).run(made.stopping, recorder=recorder)
+    recorder.trim(state.n_iters)
+    assert len(set(state.n_iters.tolist())) > 1
+    assert recorder.sums_a.shape == (3, int(state.n_iters.max()), 6)
+
+
+def test_a_recorder_keeps_the_last_iterations_of_each_element() -> None:
+    data = problem(seed=6, shape=(3, 6, 5))
+    with torch.no_grad():
+        data.C[1] *= 5.0
+    made = grad_settings.Settings(0.2, 0.8, 0.5, passes, 400, 1e-10)
+    log_a, log_b = data.a.detach().log(), data.b.detach().log()
+    loop = made.loop(grad_settings.cost_of(data.C, None), log_a, log_b)
+    whole, short = Recorder(log_a, log_b, 400), Recorder(log_a, log_b, 400, keep=4)
+    state = loop.run(made.stopping, recorder=whole)
+    loop.run(made.stopping, recorder=short)
+    assert int(state.n_iters.max()) > 32, "the whole record has to grow"
+    assert len(set(state.n_iters.tolist())) > 1
+    assert short.shifts.shape == (3, 4)
+    for b, n in enumerate(state.n_iters.tolist()):
+        for k in range(n - 4, n):
+            assert torch.equal(short.sums_a[b, k % 4], whole.sums_a[b, k])
+            assert torch.equal(short.sums_b[b, k % 4], whole.sums_b[b, k])
+            assert short.shifts[b, k % 4] == whole.shifts[b, k]
+    # and from its last record the end of the loop is rebuilt
+    last = state.n_iters - 1
+    rows = torch.arange(3)
+    g0 = loop.b.potential(loop.b.updated(whole.sums_b[rows, last], -whole.shifts[rows, last]))
+    assert torch.equal(g0, state.g0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("points", [False, True], ids=["stored", "points"])
+@pytest.mark.parametrize("sides", SIDES)
+def test_after_equal_iterations_the_gradients_have_the_potentials_of_the_plain_solve(sides, points, dtype) -> None:
+    tau_a, tau_b = SIDES[sides]
+    data = problem(seed=17, shape=(3, 9, 7), mass_b=1.0 if sides == "balanced" else 3.0, dtype=dtype)
+    cost = (data.x, data.y) if points else data.C
+    for options in ({"max_iters": 1, "threshold": 0.0}, {"max_iters": 4, "threshold": 0.0}, {"threshold": 1e-3}):
+        plain = sinkhorn(cost, data.a, data.b, 0.05, tau_a, tau_b, **options)
+        wanted = plain.f, plain.g
+        if sides == "balanced":
+            wanted = fix_gauge(*wanted, torch.exp(plain.side_a.log_mass), torch.exp(plain.side_b.log_mass))
+        for mode in ("checkpoint", "truncated", "unrolled"):
+            ours = sinkhorn_differentiable(
+                cost, data.a, data.b, 0.05, tau_a=tau_a, tau_b=tau_b, grad=mode, grad_iters=2 * (mode == "truncated"),
+                **options,
+            )  # fmt: skip
+            if mode == "unrolled":  # the same iterations, but sums in another order
+                tolerance = 1e-14 if dtype == torch.float64 else 2e-6
+                assert all(torch.allclose(one, other, 0.0, tolerance) for one, other in zip(ours, wanted, strict=True))
+            else:
+                assert all(torch.equal(one, other) for one, other in zip(ours, wanted, strict=True))
 
 
 @pytest.mark.parametrize("mode", ["checkpoint", "implicit", "envelope", "unrolled"])
@@ -236,10 +290,13 @@ def test_the_value_is_the_dual_of_the_plain_solve() -> None:
 @pytest.mark.parametrize("tau", [None, 0.5])
 def test_a_symmetric_solve_has_the_same_value_and_gradient(tau: float | None, reference: str) -> None:
     data = problem(seed=16, shape=(2, 7, 7))
-    options = {"tau_a": tau, "tau_b": tau, "reference": reference, **TIGHT}
+    stopping = Stopping(TIGHT["max_iters"], TIGHT["threshold"])
     bars = []
     for symmetric in (False, True):
-        value = sinkhorn_value((data.x, data.x), data.a, data.a, 0.1, symmetric=symmetric, **options)
+        value = problem_value(
+            (data.x, data.x), (data.a, data.a), (None, None), 0.1, (tau, tau), reference, "torch", False, stopping,
+            with_reference=True, symmetric=symmetric,
+        )  # fmt: skip
         bars.append((value.detach(), *torch.autograd.grad(value.sum(), (data.x, data.a))))
     assert largest_difference(*bars) < 1e-9
 
@@ -303,11 +360,11 @@ def test_a_half_precision_cost_gets_a_gradient_of_its_own_dtype() -> None:
         ({"grad": "magic"}, "a grad mode: checkpoint, truncated"),
         ({"grad": "truncated"}, "grad_iters >= 1"),
         ({"grad": "implicit", "grad_iters": 5}, 'use grad="truncated"'),
-        ({"grad_iters": -1}, "an integer >= 0"),
-        ({"grad_iters": 2.5}, "an integer >= 0"),
-        ({"tau_a": -1.0}, "tau_a positive"),
-        ({"threshold": -1.0}, "threshold a number >= 0"),
-        ({"max_iters": 0}, "max_iters an integer >= 1"),
+        ({"grad_iters": -1}, "grad_iters to be an integer >= 0"),
+        ({"grad_iters": 2.5}, "grad_iters to be an integer >= 0"),
+        ({"tau_a": -1.0}, "tau_a to be positive"),
+        ({"threshold": -1.0}, "threshold to be a number >= 0"),
+        ({"max_iters": 0}, "max_iters to be an integer >= 1"),
         ({"backend": "cpu"}, "a backend"),
         ({"mask_a": torch.ones(2, 5)}, "dtype torch.bool"),
     ],
@@ -326,7 +383,7 @@ def test_bad_values_are_refused() -> None:
         (data.C, -data.a, data.b, 0.1, ">= 0"),
         (data.C, 0 * data.a, data.b, 0.1, "some mass"),
         (data.C, 2 * data.a, data.b, 0.1, "equal totals"),
-        (data.C, data.a, data.b, 0.0, "epsilon positive"),
+        (data.C, data.a, data.b, 0.0, "epsilon to be positive"),
     ):
         with pytest.raises(TiledError, match=message):
             sinkhorn_differentiable(cost, a, b, epsilon)

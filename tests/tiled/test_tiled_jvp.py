@@ -102,7 +102,7 @@ def test_bad_input_is_refused() -> None:
     f, g = torch.zeros_like(data.a), torch.zeros_like(data.b)
     with pytest.raises(TiledError, match="a map: jacobi, alternating"):
         sinkhorn_jvp(data.C, data.a, data.b, EPSILON, f, g, f, g, map="gauss")
-    with pytest.raises(TiledError, match=r"v_f as a tensor of shape \(2, 5\)"):
+    with pytest.raises(TiledError, match=r"v_f to be a tensor of shape \(2, 5\)"):
         sinkhorn_jvp(data.C, data.a, data.b, EPSILON, f, g, g, g)
-    with pytest.raises(TiledError, match="epsilon positive"):
+    with pytest.raises(TiledError, match="epsilon to be positive"):
         sinkhorn_jvp(data.C, data.a, data.b, -1.0, f, g, f, g)

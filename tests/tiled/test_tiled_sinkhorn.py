@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pairframe.tiled import SinkhornOutput, sinkhorn
+from pairframe.tiled import SinkhornOutput, sinkhorn, sinkhorn_differentiable
 
 TAUS = [(None, None), (1.0, 1.0), (0.3, 2.0), (1.0, None), (None, 0.5), (1e4, 1e4)]
 
@@ -193,3 +193,14 @@ def test_the_primal_meets_the_dual_whatever_the_problem(
     assert out.converged.all()
     gap = (out.objective(C) - out.dual()).abs()
     assert gap <= 1e-9 * (1.0 + out.dual().abs() + 10.0**log_tau * (1.0 + ratio))
+
+
+@pytest.mark.parametrize("taus", [(math.inf, math.inf), (math.inf, 0.5), (0.5, math.inf)], ids=str)
+def test_an_infinite_tau_is_a_hard_marginal(taus: tuple[float, float]) -> None:
+    C = torch.rand(2, 5, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    hard = [None if tau == math.inf else tau for tau in taus]
+    found, wanted = sinkhorn(C, None, None, 0.3, *taus), sinkhorn(C, None, None, 0.3, *hard)
+    assert torch.equal(found.f, wanted.f)
+    assert torch.equal(found.dual(), wanted.dual())
+    f, _ = sinkhorn_differentiable(C, None, None, 0.3, tau_a=taus[0], tau_b=taus[1])
+    assert torch.equal(f, sinkhorn_differentiable(C, None, None, 0.3, tau_a=hard[0], tau_b=hard[1])[0])

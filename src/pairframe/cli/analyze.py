@@ -1,4 +1,4 @@
-"""`pairframe analyze`: what the groups of a cohort have in common and where they differ."""
+"""`pairframe analyze`: compare the groups of a cohort."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 import typer
 
+from pairframe.analysis import CohortAnalysis, analyze
+from pairframe.analysis.analyze import LEVEL
 from pairframe.cli.output import check_results_folder
 from pairframe.cli.terminal import activity, output, print_places, say, visible
-from pairframe.cohort.analysis import CohortAnalysis, analyze
-from pairframe.cohort.analysis.analyze import LEVEL
-from pairframe.report.html.assets import plain
-from pairframe.report.html.words import number
+from pairframe.plain_json import plain
+from pairframe.report.html import write_analysis, write_report
+from pairframe.results.formatting import number
 
 MOST_LINES = 12
 
 
 @dataclass(frozen=True)
 class AnalyzeJob:
-    """What `pairframe.cohort.analysis.analyze` is to do, as it came from the command line."""
+    """Arguments of `pairframe.analysis.analyze` from the command line."""
 
     out: Path
     group: str | None = None
@@ -36,7 +37,7 @@ class AnalyzeJob:
 
 
 def run_analyze(job: AnalyzeJob, *, as_json: bool = False, quiet: bool = False) -> None:
-    """Analyse, write beside the results, and say what was found; the report is written again so that it links to it."""
+    """Analyse a cohort, write the analysis next to its results, print the findings, and link them from the report."""
     check_results_folder(job.out)
     with activity(quiet=quiet or as_json) as now:
         now.step("reading the results")
@@ -51,16 +52,14 @@ def run_analyze(job: AnalyzeJob, *, as_json: bool = False, quiet: bool = False) 
             seed=job.seed,
             max_distance_masks=job.distance_masks,
             jobs=job.jobs,
-            progress=lambda what, done, total: now.step(what, done, total),
+            progress=now.step,
         )
         now.step("drawing")
-        page = analysis.save(job.out)
+        page = write_analysis(analysis, job.out)
         if (job.out / "report.html").is_file():
-            from pairframe.report.html import write_report
-
             write_report(job.out)
     if as_json:
-        from pairframe.cohort.analysis.save import as_dict
+        from pairframe.analysis.save import as_dict
 
         typer.echo(json.dumps(plain(as_dict(analysis)), allow_nan=False))
         return

@@ -11,13 +11,15 @@ import typer
 from typer.core import TyperGroup
 
 from pairframe import __version__
+from pairframe.cli.arguments import AsJson, Output, Quiet, Results, with_options_of
 from pairframe.cli.options import with_config_options
+from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import exit_codes, tolerate_any_name
 from pairframe.problem import TransportConfig
 
 
 class _Commands(TyperGroup):
-    """All commands end the same way."""
+    """Turn errors of every command into a message and an exit code."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         if not args:
@@ -26,8 +28,17 @@ class _Commands(TyperGroup):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with exit_codes():
+        with exit_codes(lambda: self._options(ctx)):
             return super().invoke(ctx)
+
+    def _options(self, ctx: Any) -> dict[str, str]:
+        """The options of the command that runs, by the names of their fields: ``{"blur_um": "--blur-um"}``."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        return {} if command is None else {param.name: param.opts[0] for param in command.params if _is_option(param)}
+
+
+def _is_option(param: Any) -> bool:
+    return bool(param.param_type_name == "option")
 
 
 app = typer.Typer(
@@ -39,22 +50,8 @@ app = typer.Typer(
 )
 
 
-def _folder(words: str) -> Path:
-    """Python takes an empty name, which a script may give by mistake, for the folder one is in."""
-    if not str(words).strip():
-        raise typer.BadParameter("it is empty; give the path of a folder, or . for the folder you are in")
-    return Path(words)
-
-
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors, and what is not converged or empty.")
-]
-Results = Annotated[Path, typer.Argument(metavar="DIR", parser=_folder, help="Folder with results.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else, on standard output.")]
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"pairframe {__version__}")
         raise typer.Exit
 
@@ -70,9 +67,7 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", parser=_folder, help="Folder to write to; made when missing.")
-    ] = Path("pairframe-demo"),
+    out: Output = Path("pairframe-demo"),
     quiet: Quiet = False,
 ) -> None:
     """Compare synthetic embryos, a tiny one with a huge one and six frames of growth, and write a report."""
@@ -85,43 +80,53 @@ def demo(
 @with_config_options
 def compare(
     source: Annotated[
-        str, typer.Argument(metavar="SRC", help="Source mask: a path, then @PAGE and :LABEL where needed.")
+        str, typer.Argument(metavar="SRC", help="Source mask: a path, followed by @PAGE and :LABEL if needed.")
     ],
     target: Annotated[
         str, typer.Argument(metavar="TGT", help="Target mask on the same canvas, e.g. labels.tif:3 or stack.tif@4:all.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", parser=_folder, help="Folder to write to; made when missing.")],
+    out: Output,
     config: TransportConfig,
     pair_id: Annotated[str, typer.Option(help="Name of the pair in the store.")] = "pair",
-    frame_interval: Annotated[
-        float | None, typer.Option(metavar="MIN", help="Minutes between the frames: speeds in µm/min as well.")
+    frame_interval_min: Annotated[
+        float | None,
+        typer.Option("--frame-interval", metavar="MIN", help="Minutes between the frames; adds speeds in µm/min."),
     ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
             "--overwrite",
-            help="Write into a folder that is not empty: replaces the pair of that name, the report and the summary.* and "
-            "movie.gif of the pair before; other pairs and files stay.",
+            help="Write into a folder that is not empty. Replaces the pair of the same name, the report, summary.* and "
+            "movie.gif; other pairs and files stay.",
         ),
     ] = False,
-    report: Annotated[bool, typer.Option(help="Draw the report, a figure and a movie.")] = True,
+    report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare two masks: what was created, destroyed and moved, in a store, a figure, a movie and a report."""
+    """Compare two masks and write a store, a figure, a movie and a report."""
     from pairframe.cli.compare import CompareJob, run_compare
 
-    job = CompareJob(source, target, out, config, pair_id, frame_interval, overwrite, report)
+    job = CompareJob(
+        source=source,
+        target=target,
+        out=out,
+        config=config,
+        pair_id=pair_id,
+        frame_interval_min=frame_interval_min,
+        overwrite=overwrite,
+        with_report=report,
+    )
     run_compare(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()
 def report(
     out: Results,
-    title: Annotated[str | None, typer.Option(help="Heading; the folder's name when not given.")] = None,
+    title: Annotated[str | None, typer.Option(help="Heading; default: the name of the folder.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write report.html and a page per pair from the results in a folder."""
+    """Write report.html and one page per pair from the results in a folder."""
     from pairframe.cli.report import run_report
 
     run_report(out, title, quiet)
@@ -129,121 +134,65 @@ def report(
 
 @app.command()
 @with_config_options
-def run(
-    manifest: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MANIFEST",
-            help="Table of pairs or frames (csv, tsv, parquet), folder of frames, pattern in quotes ('masks/*.png'), or "
-            "label tif. Pairs of frames are called SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png are "
-            "embryo1_000-001.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR", parser=_folder, help="Folder to write to; made when missing, gone on with when it is a run."
-        ),
-    ],
-    config: TransportConfig,
-    pairing: Annotated[
-        str, typer.Option(help="Of frames: consecutive, reference, reference:FRAME, all, or every:K.")
-    ] = "consecutive",
-    jobs: Annotated[int | None, typer.Option(help="Processes; one per core when not given.")] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to run on instead.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try pairs again that failed before.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell pairs, sizes, memory and time; write nothing.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a folder that holds something else.")
-    ] = False,
-    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
-    frame_interval: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MIN",
-            help="Minutes from one frame of a series to the next: the table gets the minutes of each pair.",
-        ),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Compare all pairs of a cohort; run again to go on where it stopped."""
-    from pairframe.cli.run import RunJob, one_manifest, run_run
+@with_options_of(RunOptions)
+def run(options: RunOptions, config: TransportConfig) -> None:
+    """Compare all pairs of a cohort; run the same command again to resume."""
+    from pairframe.cli.run import run_run
 
-    job = RunJob(
-        one_manifest(manifest), out, config, pairing, jobs, dask, retry_failed, overwrite, report, frame_interval
-    )
-    run_run(job, dry_run=dry_run, quiet=quiet)
+    run_run(options, config)
 
 
 @app.command()
 def analyze(
     out: Results,
-    group: Annotated[str | None, typer.Option(help="Column of what is compared.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column with the time, a number.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column with the groups to compare.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column with the time, as a number.")] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Column of what was sampled independently; pair_id: every pair.")
+        str | None, typer.Option(help="Column with the independent units, such as embryos; pair_id: every pair.")
     ] = None,
-    bins: Annotated[int | None, typer.Option(help="Time bins of equal width.")] = None,
+    bins: Annotated[int | None, typer.Option(help="Number of time bins of equal width.")] = None,
     reference: Annotated[str | None, typer.Option(help="Group that the others are compared with.")] = None,
-    permutations: Annotated[int, typer.Option(help="Labellings to try; all of them when there are no more.")] = 5000,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
-    distance_masks: Annotated[int, typer.Option(help="Masks in the matrix of distances; 0 leaves it out.")] = 24,
-    jobs: Annotated[int | None, typer.Option(help="Processes for the distances; one per core when not given.")] = None,
+    permutations: Annotated[int, typer.Option(help="Number of permutations; all of them if there are fewer.")] = 5000,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+    distance_masks: Annotated[int, typer.Option(help="Masks in the distance matrix; 0 leaves it out.")] = 24,
+    jobs: Annotated[int | None, typer.Option(help="Processes for the distances; default: one per core.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare the groups of a cohort: mean fields, deviations, permutation tests, hot spots, distances."""
     from pairframe.cli.analyze import AnalyzeJob, run_analyze
 
-    job = AnalyzeJob(out, group, time, unit, bins, reference, permutations, seed, distance_masks, jobs)
+    job = AnalyzeJob(
+        out=out,
+        group=group,
+        time=time,
+        unit=unit,
+        bins=bins,
+        reference=reference,
+        permutations=permutations,
+        seed=seed,
+        distance_masks=distance_masks,
+        jobs=jobs,
+    )
     run_analyze(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()
 def doctor(
     size: Annotated[
-        str, typer.Option(help="Work grid, HEIGHTxWIDTH in pixels, for which the smallest usable epsilon is told.")
+        str, typer.Option(help="Work grid, HEIGHTxWIDTH in pixels, for the smallest usable epsilon.")
     ] = "256x576",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
-    test: Annotated[bool, typer.Option(help="Hold each engine against the oracle on a small problem.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    test: Annotated[bool, typer.Option(help="Compare each engine with the oracle on a small problem.")] = True,
 ) -> None:
-    """Tell which engines work here, their versions, devices and limits, and test each of them for a second."""
+    """List the engines that work here with versions, devices and limits, and test each for a second."""
     from pairframe.cli.doctor import run_doctor
 
     run_doctor(size, as_json, test)
 
 
-@app.command()
-def bench(
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", parser=_folder, help="Folder to write to; made when missing.")
-    ] = Path("pairframe-bench"),
-    quick: Annotated[bool, typer.Option("--quick", help="Three minutes instead of half an hour.")] = False,
-    only: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME...]", help="Peers to run against; all that are installed.")
-    ] = None,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Measure only races, compare, curves, memory or scripts again, and keep the rest."
-        ),
-    ] = None,
-    scripts: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The repository's folder of benchmarks, to run its longer scripts as well."),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Measure time to a certified answer, memory and scaling here, against the peers that are installed."""
-    from pairframe.cli.bench.command import run_bench
-
-    run_bench(out, quick=quick, only=only, part=part, scripts=scripts, quiet=quiet)
-
-
 def main() -> None:
-    """Run the command line; what goes wrong is one clear line and an exit code, never a traceback."""
+    """Run the command line; an error is one line and an exit code, never a traceback."""
     tolerate_any_name()
     try:
         app()
@@ -252,7 +201,7 @@ def main() -> None:
 
 
 def _flush() -> None:
-    """Now, so that a closed pipe is noticed here and not, with a complaint, when Python ends."""
+    """Flush now, so that a closed pipe is handled here and not reported when Python exits."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -1,8 +1,7 @@
-"""`pairframe compare`: one pair, kept, drawn and told."""
+"""`pairframe compare`: compare one pair, save the result, draw it and print a summary."""
 
 from __future__ import annotations
 
-import math
 import shlex
 import time
 from dataclasses import dataclass
@@ -10,12 +9,13 @@ from pathlib import Path
 
 import typer
 
-from pairframe.cli.options import option_words
+from pairframe import checks, files
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
 from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
+from pairframe.cohort.inputs.interval import checked_frame_interval
 from pairframe.engines import Status
-from pairframe.errors import InputError, PairframeError, StoreRowError
+from pairframe.errors import PairframeError
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.report.figures import summary_figure, summary_size_in, write_movie
@@ -30,7 +30,7 @@ PICTURES = ("report.html", "summary.png", "movie.gif")
 
 @dataclass(frozen=True)
 class CompareJob:
-    """What `pairframe compare` was asked to do.
+    """The arguments of `pairframe compare`.
 
     Attributes
     ----------
@@ -52,15 +52,10 @@ class CompareJob:
     with_report: bool = True
 
     def __post_init__(self) -> None:
-        try:
+        with checks.naming("pair_id"):
             check_pair_id(self.pair_id)
-        except StoreRowError as error:
-            raise InputError(error.expected.replace("pair_id", "--pair-id"), error.got, error.fix) from error
-        interval = self.frame_interval_min
-        if interval is not None and not (math.isfinite(interval) and interval > 0):
-            raise InputError(
-                "a positive, finite --frame-interval in minutes", repr(interval), "e.g. --frame-interval 5"
-            )
+        if self.frame_interval_min is not None:
+            checked_frame_interval(self.frame_interval_min)
 
     @property
     def files(self) -> dict[str, str]:
@@ -85,12 +80,12 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
         typer.echo(text)
     elif not quiet:
         _tell(job, result, seconds)
-    if not quiet and result.length_unit == "px":
-        say("pairframe: no pixel size was found, so lengths are in pixels; give --px-size-um for µm")
+    if not quiet and result.units.in_px:
+        say("pairframe: no pixel size is known, so lengths are in pixels; use --px-size-um for µm")
     if not quiet and not job.with_report:
         _tell_stale(job.out)
     if result.status != Status.converged and (as_json or quiet):
-        say(f"pairframe: {result.status}: {option_words(result.status.advice)}")
+        say(f"pairframe: {result.status}: {result.status.advice}")
     if result.status in UNFINISHED:
         raise typer.Exit(1)
 
@@ -112,7 +107,7 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
             kept.write(maps)
             text = summary_json(kept.rows[0], frame_interval_min=job.frame_interval_min, files=job.files)
             with disk.write_errors(job.out):
-                disk.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
+                files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
                 if job.with_report:
                     summary = _draw(result, kept.folder, now)
             kept.keep()
@@ -121,7 +116,7 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
                 job.out,
                 title=_title(job, store),
                 summaries={job.pair_id: summary},
-                progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
+                progress=now.step,
             )
     except (KeyboardInterrupt, PairframeError, OSError):
         if kept is not None and kept.is_kept:
@@ -134,7 +129,7 @@ def _draw(result: TransportResult, folder: Path, now: Activity) -> bytes:
     """The figure and the movie of this pair, under names that stay. Returns the figure, which the report shows too."""
     now.step("drawing the figure")
     summary = figure_png(result, summary_figure, summary_size_in(result))
-    disk.replace_file(folder / "summary.png", summary)
+    files.replace_file(folder / "summary.png", summary)
     now.step("drawing the movie")
     write_movie(result, folder / "movie.gif")
     return summary
@@ -179,6 +174,6 @@ def _tell(job: CompareJob, result: TransportResult, seconds: float) -> None:
     console.print()
     console.print(as_table(summary_lines(result, frame_interval_min=job.frame_interval_min, seconds=seconds)))
     for notice in result.notices:
-        console.print(Text(f"notice: {visible(option_words(notice))}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"notice: {visible(notice)}", style="yellow"), soft_wrap=True)
     console.print()
     print_places(console, job.files)

@@ -7,13 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pairframe.cli.output import Draft, check_writable, drafted, names_in
 from pairframe.cli.summary import pairs_table
 from pairframe.cli.terminal import Activity, activity, output, print_places, say
-from pairframe.errors import ForeignFolderError, PairframeError
+from pairframe.errors import PairframeError, StoreError
 from pairframe.masks import Mask, write_mask
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
@@ -22,6 +19,7 @@ from pairframe.report.html import write_report
 from pairframe.results import ResultStore, TransportResult, disk
 from pairframe.results.schema import Row
 from pairframe.testing import growing_embryo, tiny_and_huge_embryo
+from pairframe.types import Bool
 
 N_FRAMES = 6
 PX_SIZE_UM = 10.0
@@ -33,7 +31,7 @@ MOVIES = {"tiny and huge": "tiny_and_huge.gif", "embryo 0 to 1": "growing_embryo
 class DemoPair(NamedTuple):
     """One comparison of the demo; the masks by the names of their files.
 
-    A pair that is part of no time series has neither a series nor a frame, and so no part in what is told about them.
+    A pair outside a time series has neither a series nor a frame, so plots over time leave it out.
     """
 
     pair_id: str
@@ -54,7 +52,7 @@ PAIRS = (
 
 
 def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAPE_HW) -> None:
-    """Compare synthetic embryos, keep and draw what was found, and say where it is.
+    """Compare synthetic embryos, save and draw the results, and print where they are.
 
     Parameters
     ----------
@@ -86,7 +84,7 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
             write_report(
                 out,
                 title="pairframe demo",
-                progress=lambda done, total, pair_id: now.step("drawing the report", done, total, pair_id),
+                progress=now.step,
             )
         except (KeyboardInterrupt, PairframeError, OSError):
             if kept is not None and kept.is_kept:
@@ -95,17 +93,17 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
     if not quiet:
         pictures = {"frame": out / FRAME, **{f"movie of {pair_id}": out / name for pair_id, name in MOVIES.items()}}
         places = {"masks": out / "masks", **pictures, "report": out / "report.html", "store": store.table_path}
-        _tell(kept.rows, places)
+        _print_summary(kept.rows, places)
 
 
 def _check_folder(out: Path) -> None:
-    """An earlier demo's folder is ours, whatever else was put beside it; any other must be empty."""
+    """Refuse a folder that is neither empty nor that of an earlier demo."""
     found, store = names_in(out), ResultStore(out)
     ours = set(store.pair_ids()) <= {pair.pair_id for pair in PAIRS} if store.exists() else not found
     if not ours:
-        raise ForeignFolderError(
+        raise StoreError(
             "a new or empty folder, or that of an earlier demo",
-            f"{str(out)!r}, which holds other results" if store.exists() else f"{str(out)!r}, which holds other things",
+            f"{str(out)!r}, which holds other results" if store.exists() else f"{str(out)!r}, which holds other files",
             "choose another one with --out",
         )
 
@@ -114,7 +112,7 @@ def _masks(shape_hw: tuple[int, int]) -> dict[str, Mask]:
     """The synthetic masks by the names of their files."""
     tiny, huge = tiny_and_huge_embryo(shape_hw)
     frames = {f"embryo_{k}.tif": frame for k, frame in enumerate(growing_embryo(N_FRAMES, shape_hw))}
-    images: dict[str, NDArray[np.bool_]] = {"tiny.tif": tiny, "huge.tif": huge, **frames}
+    images: dict[str, Bool] = {"tiny.tif": tiny, "huge.tif": huge, **frames}
     return {name: Mask.from_array(image, px_size_um=PX_SIZE_UM) for name, image in images.items()}
 
 
@@ -148,13 +146,13 @@ def _draw(
 
 
 def _draw_frame(picture: Path, result: TransportResult, source: Mask, target: Mask) -> None:
-    """The shared stage of a pair: the one on which it was solved."""
+    """Draw the pair frame in which a pair was solved."""
     figure = new_figure(11, 4.6)
     frame_overview(result.transform, source.values, target.values, figure.add_subplot())
     figure.savefig(picture, dpi=100, format="png")
 
 
-def _tell(rows: list[Row], where: dict[str, Path]) -> None:
+def _print_summary(rows: list[Row], where: dict[str, Path]) -> None:
     console = output()
     console.print(pairs_table(rows))
     console.print()

@@ -1,30 +1,29 @@
-"""`pairframe doctor`: what works on this machine, and how we know."""
+"""`pairframe doctor`: which engines work on this machine."""
 
 from __future__ import annotations
 
 import json
-import os
 import platform
 from dataclasses import asdict
 from typing import Any
 
 import typer
 
-from pairframe import __version__
+from pairframe import __version__, system
 from pairframe.engines.backends import Backend, backends, self_test
 from pairframe.engines.registry import get_engine
-from pairframe.engines.threads import n_cores
 from pairframe.errors import EngineError, InputError, MissingExtraError
+from pairframe.parallel.threads import n_cores
 
 
 def examine(size_hw: tuple[int, int], test: bool = True) -> dict[str, Any]:
-    """Everything the doctor knows, as plain values."""
+    """All findings as plain values."""
     return {
         "pairframe": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
         "cores": n_cores(),
-        "memory_gb": round(_memory_bytes() / 1e9, 1),
+        "memory_gb": round((system.physical_memory_bytes() or 0) / 1e9, 1),
         "size_hw": list(size_hw),
         "engines": [_engine(backend, size_hw, test) for backend in backends()],
     }
@@ -52,7 +51,7 @@ def _engine(backend: Backend, size_hw: tuple[int, int], test: bool) -> dict[str,
 
 
 def _absence(name: str) -> tuple[bool, str]:
-    """Whether an engine is missing only because nobody asked for it, and what to say; empty when it is there."""
+    """Whether an engine is missing because its extra is not installed, and a notice; empty if it is available."""
     try:
         get_engine(name)
     except MissingExtraError as error:
@@ -71,7 +70,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def run_doctor(size: str, as_json: bool, test: bool) -> None:
-    """Print what was found; exit code 1 when a self-test failed."""
+    """Print the findings; exit code 1 if a self-test failed."""
     found = examine(parse_size(size), test)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -129,7 +128,3 @@ def _verdict(test: dict[str, Any] | None) -> tuple[str, str]:
     word = "ok" if test["passed"] else f"FAILED ({test['status']})"
     errors = f"{word}: objective {test['objective_error']:.0e}, marginals {test['marginal_error']:.0e}"
     return errors, f"{1e3 * test['seconds']:.0f} ms"
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,45 +1,46 @@
-"""What the help says about the fields of a config. A field that is not named here has an option all the same."""
+"""Help texts for the fields of a config. A field that is missing here still has an option."""
 
 from __future__ import annotations
 
 from pairframe.frame.bucket import BUCKET_MODES
 from pairframe.frame.transform import CROP_POLICIES
+from pairframe.masks.mass import MASS_MODES
 from pairframe.problem.config import DTYPES, NORMALIZATIONS
 from pairframe.problem.reference import METRICS, REFERENCES
 
-MEANING, FRAME, SOLVE = "What is compared", "Frame and work grid", "Solving"
-ADVANCED = "For experts"
+MEANING, FRAME, SOLVE = "Comparison", "Frame and work grid", "Solving"
+ADVANCED = "Advanced"
 PANEL_ORDER = (MEANING, FRAME, SOLVE, ADVANCED)
 
 HELP = {
-    "blur_um": "Below this length nothing is resolved, µm.",
-    "reach_um": "Soft limit on how far mass moves, µm: of what would have to go d, about exp(-d²/(2 reach²)) does; the rest "
-    "is destroyed here and created there.",
-    "px_size_um": "Side of a pixel, µm; wins over the files. Where nothing tells it, lengths are in pixels.",
-    "mass_mode": "Mass of a pixel: uniform, intensity, distance_transform or boundary_band(WIDTH_UM).",
-    "penalty": "What created and destroyed mass costs: kl, tv, partial or balanced; one for both, or source,target.",
+    "blur_um": "Details smaller than this length are not resolved, µm.",
+    "reach_um": "Soft limit on how far mass moves, µm: of mass whose place is a distance d away, a share of about "
+    "exp(-d²/(2 reach²)) moves; the rest is destroyed and created instead.",
+    "px_size_um": "Side of a pixel, µm; overrides the files. If no pixel size is known, lengths are in pixels.",
+    "mass_mode": f"Mass of a pixel: {', '.join(MASS_MODES[:-1])} or {MASS_MODES[-1]}.",
+    "penalty": "Cost of created and destroyed mass: kl, tv, partial or balanced; one for both sides, or source,target.",
     "normalization": "joint keeps growth; each gives both masks the mass 1 and spreads growth evenly.",
-    "debias": "Take the blur's own displacement out of the velocity.",
+    "debias": "Correct the displacement for the bias of the blur.",
     "downsample_factor": "Pixels along the side of a work pixel.",
     "pad": "Margin around both masks, pixels.",
-    "crop_policy": "How the frame is chosen: around both masks, a given box, or one of a few shapes.",
-    "override_pair_bbox": "The box of crop policy fixed, pixels, ends excluded.",
-    "bucket_shapes": "The shapes of crop policy bucketed, work pixels.",
-    "bucket_mode": "Which of the shapes that fit is taken.",
-    "allow_clipping": "Let the frame cut mass away; the result says how much.",
+    "crop_policy": "How to choose the frame: around both masks, a fixed box, or one of a few shapes.",
+    "override_pair_bbox": "The box for --crop-policy fixed, pixels, ends excluded.",
+    "bucket_shapes": "The shapes for --crop-policy bucketed, work pixels.",
+    "bucket_mode": "Which of the shapes that fit to use.",
+    "allow_clipping": "Let the frame cut off mass; the result records how much.",
     "backend": "Engine; `pairframe doctor` lists them.",
-    "dtype": "Numbers that the engine uses.",
-    "device": "Device of the engine, for those that know several.",
+    "dtype": "Floating-point type of the engine.",
+    "device": "Device, for engines that support several.",
     "tol": "Bound on the relative gap and the marginal error.",
-    "max_iterations": "Kernel applications before it gives up; they come in rounds, so it may do a few less or more.",
-    "max_support_points": "Sample so many points per mask, for engines that cannot use every pixel.",
-    "seed": "Of that sampling.",
+    "max_iterations": "Maximum number of kernel applications. They come in rounds, so the actual number may differ by a few.",
+    "max_support_points": "Sample this many points per mask, for engines that cannot use every pixel.",
+    "seed": "Random seed of the sampling.",
     "epsilon": "The blur in cost units (blur² after coord-scale); instead of --blur-um.",
     "marginal_relaxation": "The reach in cost units (reach² after coord-scale); instead of --reach-um.",
-    "reference": "Measure that the entropy is taken against.",
+    "reference": "Reference measure of the entropy.",
     "metric": "Cost of moving: squared distance or distance.",
-    "coord_scale": "Multiplies work pixels before costs are taken.",
-    "debug": "Check the frame and the books at run time.",
+    "coord_scale": "Factor on work coordinates before costs are computed.",
+    "debug": "Check the frame and the mass balance at run time.",
 }
 
 PANELS = {
@@ -68,5 +69,5 @@ CHOICES = {
     "metric": METRICS,
 }
 
-# Lists of whole numbers by their length: form, example.
+# Lists of integers by their length: form, example.
 EXAMPLES = {4: ("Y0,Y1,X0,X1", "0,128,0,256"), 2: ("HxW,HxW", "64x96,64x160")}

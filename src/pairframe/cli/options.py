@@ -1,12 +1,10 @@
-"""Every field of `TransportConfig` as an option of a command: one decorator, fed by the dataclass itself."""
+"""Every field of `TransportConfig` as an option of a command, generated from the dataclass."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -15,23 +13,16 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
+from pairframe import files
 from pairframe.cli.option_words import ADVANCED, CHOICES, EXAMPLES, HELP, PANEL_ORDER, PANELS
-from pairframe.errors import (
-    CohortError,
-    ConfigValueError,
-    FileMissingError,
-    InputError,
-    PairframeError,
-    UnreadableFileError,
-)
+from pairframe.errors import ConfigError, FileError, InputError
 from pairframe.frame import BoxYX
 from pairframe.problem import TransportConfig
-from pairframe.problem.config import UnknownPixelSize
 
 FILE_OPTION = "config_file"
 NO_DEFAULT = "none"
 Parse = Callable[[str, str], Any]  # (words, flag) -> value
-# The same quantity in two units: an option for one takes the place of the file's value for the other.
+# The same quantity in two units: an option for one replaces the value in the file for the other.
 _SAME_QUANTITY = {
     "epsilon": "blur_um",
     "blur_um": "epsilon",
@@ -68,11 +59,11 @@ class ConfigOption:
 
     @property
     def help(self) -> str:
-        """What it means, in one sentence."""
+        """What it means, in one sentence or two."""
         return HELP.get(self.name, f"TransportConfig.{self.name}.")
 
     def value(self, words: Any) -> Any:
-        """The value of the field from what was on the command line."""
+        """The value of the field from the words on the command line."""
         return words if self.parse is None else self.parse(words, self.flag)
 
     @property
@@ -95,9 +86,9 @@ def config_options(config_class: type = TransportConfig) -> tuple[ConfigOption, 
 
 
 def with_config_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with a parameter ``config: TransportConfig`` gets all its fields, and ``--config``, as options instead.
+    """Replace the parameter ``config: TransportConfig`` of a command by options for all its fields, and ``--config``.
 
-    Options win over the file, the file over the defaults::
+    Options override the file, and the file the defaults::
 
         @app.command()
         @with_config_options
@@ -111,7 +102,7 @@ def with_config_options(command: Callable[..., None]) -> Callable[..., None]:
         if parameter.name != "config"
     ]
     file_option = typer.Option(
-        "--config", help="TOML file with fields of TransportConfig; options win over it.", metavar="FILE"
+        "--config", help="TOML file with fields of TransportConfig; options override it.", metavar="FILE"
     )
     in_order = sorted(options, key=lambda option: PANEL_ORDER.index(PANELS.get(option.name, ADVANCED)))
     added = [_parameter(FILE_OPTION, Path, file_option), *(option.parameter for option in in_order)]
@@ -120,9 +111,8 @@ def with_config_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         words = {option.name: given.pop(option.name) for option in options}
         path = given.pop(FILE_OPTION)
-        base = None if path is None else config_file(path)  # its errors name fields, as the file does
-        with errors_name_options():
-            command(**given, config=read_config(base, words))
+        base = None if path is None else config_file(path)
+        command(**given, config=read_config(base, words))
 
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
@@ -130,7 +120,7 @@ def with_config_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_config(base: TransportConfig | None, words: Mapping[str, Any]) -> TransportConfig:
-    """A file's config (or the default one) with what the command line says; `words` are by field, None if not given."""
+    """The config of a file (or the default) with the options of the command line; `words` by field, None if not given."""
     given = {
         option.name: option.value(words[option.name])
         for option in _transport_options()
@@ -176,58 +166,12 @@ def _option(field: Field[Any], hint: Any) -> ConfigOption:
 
 def _shown_default(field: Field[Any]) -> str:
     default = None if field.default is MISSING else field.default
-    if default is None or isinstance(default, UnknownPixelSize):
+    if default is None:
         known = {"blur_um": "2 pixels", "reach_um": "50 pixels", "px_size_um": "from the files"}
         return known.get(field.name, NO_DEFAULT)
     if isinstance(default, bool):
         return "yes" if default else "no"
     return f"{default:g}" if isinstance(default, float) else str(default)
-
-
-# --- fields to options -----------------------------------------------------------------------
-
-
-@contextmanager
-def errors_name_options() -> Iterator[None]:
-    """Errors that speak of fields, as Python has them, speak of options instead. A manifest has columns, not options."""
-    try:
-        yield
-    except CohortError:
-        raise
-    except PairframeError as error:
-        raise type(error)(*map(option_words, (error.expected, error.got, error.fix))) from error
-
-
-def option_words(sentence: str) -> str:
-    """``raise blur_um`` is ``raise --blur-um``, ``penalty="kl"`` is ``--penalty kl``; what is in quotes stays."""
-    return _field_words().sub(_as_option, sentence)
-
-
-@lru_cache(maxsize=1)
-def _field_words() -> re.Pattern[str]:
-    names = "|".join(option.name for option in _transport_options())
-    # Other names are plain words too, such as "metric", and are left alone where nothing else tells what they are.
-    plain = "|".join(option.name for option in _transport_options() if "_" in option.name or option.name in _ALONE)
-    value = r"""'[^']*'|"[^"]*"|\([^)]*\)|[^\s,;)]+"""
-    return re.compile(
-        rf"(?<![\w./-])(?:TransportConfig\.(?P<field>{names})\b|(?P<set>{names})=(?P<value>{value})|(?P<plain>{plain})\b)"
-        r"|'[^']*'|\"[^\"]*\""
-    )
-
-
-def _as_option(found: re.Match[str]) -> str:
-    name = found["field"] or found["set"] or found["plain"]
-    if name is None:
-        return found[0]
-    flag = f"--{name.replace('_', '-')}"
-    if found["set"] is None:
-        return flag
-    if found["value"] in ("True", "False"):
-        return flag if found["value"] == "True" else f"--no-{flag[2:]}"
-    return f"{flag} {re.sub(r'[^-+.:,0-9A-Za-z_]', '', found['value'])}"
-
-
-_ALONE = ("epsilon", "tol", "backend")
 
 
 # --- words to values -------------------------------------------------------------------------
@@ -253,15 +197,15 @@ def _integers(parts: list[str], n: int, words: str, flag: str) -> tuple[int, ...
         numbers = ()
     if len(numbers) != n:
         shape, example = EXAMPLES[n]
-        raise ConfigValueError(f"{flag} as {shape}, whole numbers", repr(words), f"e.g. {flag} {example}")
+        raise ConfigError(f"{flag} as {shape}, whole numbers", repr(words), f"e.g. {flag} {example}")
     return numbers
 
 
 def _toml_value(words: str, flag: str) -> Any:
-    """For a field of a type that has no form of its own here: as a config file writes it."""
+    """A field of any other type, written as in a config file."""
     try:
         return tomllib.loads(f"value = {words}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return words
 
 
@@ -276,15 +220,17 @@ _FORMS: dict[frozenset[Any], tuple[Parse, str]] = {
 def config_file(path: Path) -> TransportConfig:
     """The config in a TOML file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with files.open_regular(path) as stream:
+            text = stream.read().decode()
     except FileNotFoundError as error:
-        raise FileMissingError("an existing config file", repr(str(path)), "check the path after --config") from error
+        raise FileError("an existing config file", repr(str(path)), "check the path given with --config") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UnreadableFileError(
+        raise FileError(
             "a config file that can be read", f"{str(path)!r}: {reason}", "write it as TOML, e.g. blur_um = 2.0"
         ) from error
     try:
         return TransportConfig.from_toml(text)
     except InputError as error:
+        # Without the field: the file is at fault, not an option.
         raise type(error)(error.expected, f"{error.got} in {str(path)!r}", error.fix) from error

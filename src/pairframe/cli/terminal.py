@@ -1,4 +1,4 @@
-"""What a person sees while and after something runs, exit codes, and Ctrl-C at a bad moment."""
+"""Terminal output, progress, exit codes and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -24,37 +24,44 @@ if TYPE_CHECKING:
     from pairframe.engines import TraceRecord
 
 BAD_INPUT, INTERRUPTED = 2, 130
-# typer has a click of its own, and shows only this child of it.
+# typer bundles click and exports only this subclass of its UsageError.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-PIPE_WIDTH = 160  # columns where nobody's window says how many there are: lines stay lines
+PIPE_WIDTH = 160  # columns if the output is not a terminal, wide enough to keep lines whole
 
 
 # --- exit codes ------------------------------------------------------------------------------
 
 
 @contextmanager
-def exit_codes() -> Iterator[None]:
-    """An error, a refusal of the system or Ctrl-C becomes one clear line and its exit code: no traceback, no box."""
+def exit_codes(options: Callable[[], Mapping[str, str]] = dict) -> Iterator[None]:
+    """Turn errors and Ctrl-C into one line and an exit code, without a traceback or a box.
+
+    Parameters
+    ----------
+    options : callable, optional
+        Returns the options of the command by the fields they set. An error about such a field begins with the option.
+    """
     try:
         yield
     except UsageError as error:
         raise _stop(_usage(error), BAD_INPUT) from error
     except PairframeError as error:
-        raise _stop(str(error), BAD_INPUT) from error
+        option = options().get(error.field)
+        raise _stop(str(error) if option is None else f"{option}: {error}", BAD_INPUT) from error
     except OSError as error:
         if error.errno == errno.EPIPE:
-            raise  # nobody reads any more: the program ends without a word
+            raise  # the pipe was closed: exit without a message
         named = f"{error.filename!r}: " if error.filename else ""
-        raise _stop(f"the system refused: {named}{error.strerror or error}", BAD_INPUT) from error
+        raise _stop(f"system error: {named}{error.strerror or error}", BAD_INPUT) from error
     except MemoryError as error:
         advice = "raise --downsample-factor, or crop the images"
-        raise _stop(f"there is not enough memory. To fix: {advice}", BAD_INPUT) from error
+        raise _stop(f"not enough memory. To fix: {advice}", BAD_INPUT) from error
     except KeyboardInterrupt as error:
         raise _stop("interrupted", INTERRUPTED) from error
 
 
 def _usage(error: Any) -> str:
-    """What was wrong with the words, and where they are explained."""
+    """A message about wrong usage that points to the help."""
     what = " ".join(error.format_message().split()).rstrip(".")
     command = "pairframe" if error.ctx is None else error.ctx.command_path
     return f"{what[:1].lower()}{what[1:]}{'' if what.endswith('?') else '.'} To fix: see {command} --help"
@@ -67,21 +74,21 @@ def _stop(message: str, code: int) -> typer.Exit:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until what is in here is done; for writing, which is short."""
+    """Delay Ctrl-C until the end of the block; for short writes."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach only the main thread
         return
-    asked: list[int] = []
+    interrupts: list[int] = []
 
     def remember(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
+        interrupts.append(number)
 
     before = signal.signal(signal.SIGINT, remember)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked:
+    if interrupts:
         raise KeyboardInterrupt
 
 
@@ -89,17 +96,17 @@ def uninterrupted() -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """One line for the person, not for the pipe."""
+    """Print one line to standard error."""
     typer.echo(visible(line), err=True)
 
 
 def visible(text: str) -> str:
-    """Names come from files: nothing in them moves the cursor or changes colours."""
+    """Replace control characters, because names come from files and could move the cursor or change colours."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def tolerate_any_name() -> None:
-    """A terminal or pipe that cannot show a character shows another one."""
+    """Replace characters that the terminal or pipe cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -115,7 +122,7 @@ def output() -> Console:
 
 
 def print_places(console: Console, places: Mapping[str, object]) -> None:
-    """Where things were written, one line each, never wrapped: paths are there to be copied."""
+    """Print where things were written, one unwrapped line each, so that paths can be copied."""
     from rich.text import Text
 
     width = max(map(len, places), default=0) + 2
@@ -127,12 +134,12 @@ def print_places(console: Console, places: Mapping[str, object]) -> None:
 
 
 class Activity:
-    """The line that moves while something runs; on standard error, and only when that is a terminal.
+    """A progress line on standard error, shown only on a terminal.
 
     Parameters
     ----------
     bar : rich progress, optional
-        None: nothing is shown.
+        If None, nothing is shown.
     """
 
     def __init__(self, bar: Bar | None) -> None:
@@ -143,7 +150,7 @@ class Activity:
         self._best = 0.0
 
     def step(self, what: str, done: float = 0.0, total: float | None = None, detail: str = "") -> None:
-        """Say what goes on now; without a `total` nobody knows how long it takes."""
+        """Show the current step; without a `total` its length is unknown."""
         if self._bar is None:
             return
         self._first_error, self._best = math.nan, 0.0
@@ -155,7 +162,7 @@ class Activity:
         self._update(completed=done, total=total, detail=visible(detail)[:60])
 
     def solving(self, record: TraceRecord, tol: float) -> None:
-        """Show how far a solve is: the bar is the way of the marginal error down to `tol`, in powers of ten."""
+        """Show the progress of a solve: how far the marginal error has come down to `tol`, in powers of ten."""
         if self._bar is None:
             return
         error = record.marginal_error
@@ -163,7 +170,7 @@ class Activity:
             self._first_error = error
         if 0 < error < math.inf and self._first_error > tol:
             self._best = max(self._best, math.log(self._first_error / error) / math.log(self._first_error / tol))
-        detail = f"work {record.work:.0f}, marginal error {error:.1e}, wanted {tol:.0e}"
+        detail = f"iteration {record.iterations:.0f}, marginal error {error:.1e}, tolerance {tol:.0e}"
         if math.isfinite(record.gap):
             detail += f", gap {record.gap:.1e}"
         self._update(completed=min(1.0, self._best), total=1.0, detail=detail)
@@ -175,7 +182,7 @@ class Activity:
 
 @contextmanager
 def activity(*, quiet: bool = False) -> Iterator[Activity]:
-    """Show what goes on, until the end of the block; it leaves nothing behind."""
+    """Show progress until the end of the block, then remove it."""
     if quiet or not sys.stderr.isatty():
         yield Activity(None)
         return

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from pairframe.types import Float
 
-_RIDGE = 1e-12  # of the Gram matrix's trace: keeps nearly parallel differences from ruining the fit
+_RIDGE = 1e-12  # of the Gram matrix's trace: keeps the fit stable for nearly parallel differences
 
 
 class Anderson:
@@ -29,7 +28,7 @@ class Anderson:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all but the operator: the next step is a plain one."""
+        """Forget all steps: the next one is a plain one."""
         self._count = 0
         self._last: tuple[Float, Float] | None = None
 
@@ -63,5 +62,5 @@ class Anderson:
 
 
 def _products(rows: Float, vector: Float) -> Float:
-    """``rows @ vector`` without BLAS, whose threads would spin beside ours for a job this small."""
+    """``rows @ vector`` without BLAS, whose threads would compete with ours for a task this small."""
     return np.asarray(np.einsum("kn,n->k", rows, vector))

@@ -1,4 +1,4 @@
-"""Which engines work on this machine, in which numbers, on which devices, how small an epsilon they stand, and a proof."""
+"""The engines on this machine: availability, dtypes, devices, the smallest epsilon each supports, and a self-test."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from pairframe.engines.base import DTYPES, Engine, Solution, SolveOptions, Status
 from pairframe.engines.registry import engine_names, get_engine
 from pairframe.errors import EngineError
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TransportProblem
 
-# What an engine has to reach against the oracle, relative: objective and marginals.
+# Largest relative difference from the oracle: objective and marginals.
 ACCURACY = {"float64": (1e-6, 1e-5), "float32": (1e-3, 1e-3)}
 _TOL = {"float64": 1e-7, "float32": 1e-4}
 
 
 @dataclass(frozen=True)
 class Backend:
-    """One engine as it is here.
+    """One engine on this machine.
 
     Attributes
     ----------
     available : bool
     why_not : str
-        Empty when it is available; else what is missing and how to get it.
+        What is missing and how to install it; empty if the engine is available.
     versions : tuple of (library, version)
     devices : tuple of str
         The first is the default.
@@ -41,9 +41,9 @@ class Backend:
     devices: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
 
-    def smallest_epsilon(self, shape_hw: tuple[int, int], dtype: str = "float64") -> float:
+    def smallest_epsilon(self, shape: tuple[int, ...], dtype: str = "float64") -> float:
         """The smallest usable epsilon on a work grid of that shape, work px^2; see `Engine.smallest_epsilon`."""
-        return get_engine(self.name).smallest_epsilon(shape_hw, dtype)
+        return get_engine(self.name).smallest_epsilon(shape, dtype)
 
     def __repr__(self) -> str:
         if not self.available:
@@ -53,7 +53,7 @@ class Backend:
 
 
 def backends() -> list[Backend]:
-    """Every engine, available or not, in the order in which they are listed. Loads the libraries that are installed."""
+    """List all engines, available or not. Loads the libraries that are installed."""
     return [_describe(name) for name in engine_names()]
 
 
@@ -68,7 +68,7 @@ def _describe(name: str) -> Backend:
 
 
 def versions_of(engine: Engine) -> tuple[tuple[str, str], ...]:
-    """(library, version) of what computes inside an engine."""
+    """Name and version of each library that an engine computes with."""
     return tuple((library, metadata.version(library)) for library in engine.libraries)
 
 
@@ -79,11 +79,11 @@ class SelfTest:
     Attributes
     ----------
     objective_error, marginal_error : float
-        Relative differences to the oracle; NaN when the solve gave no numbers.
+        Relative differences from the oracle; NaN if the solve failed.
     seconds : float
-        Of the second solve: the first one may compile.
+        Time of the second solve.
     first_seconds : float
-        Of the first.
+        Time of the first solve, which may include compilation.
     """
 
     name: str
@@ -97,7 +97,7 @@ class SelfTest:
 
     @property
     def passed(self) -> bool:
-        """Converged, and within `ACCURACY` of the oracle."""
+        """Whether the solve converged within `ACCURACY` of the oracle."""
         objective, marginals = ACCURACY[self.dtype]
         return (
             self.status is Status.converged and self.objective_error <= objective and self.marginal_error <= marginals
@@ -105,7 +105,7 @@ class SelfTest:
 
 
 def self_test(name: str, dtype: str = "float64", device: str | None = None) -> SelfTest:
-    """Solve a small problem with that engine and hold it against the oracle."""
+    """Solve a small problem with an engine and compare the solution with that of the oracle."""
     engine, problem = get_engine(name), _small_problem()
     options = SolveOptions(tol=_TOL[dtype], max_iterations=5000, dtype=dtype, device=device)
     start = time.perf_counter()
@@ -135,7 +135,7 @@ def _small_problem() -> TransportProblem:
     ys, xs = np.ogrid[:24, :24]
     source = ((ys - 10.0) ** 2 + (xs - 10.0) ** 2 <= 64.0).astype(np.float64)
     target = ((ys - 14.0) ** 2 + (xs - 15.0) ** 2 <= 25.0).astype(np.float64)
-    penalty = Penalty("kl", 100.0)
+    penalty = KL(100.0)
     return TransportProblem(source, target, 4.0, penalty, penalty)
 
 

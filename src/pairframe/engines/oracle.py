@@ -1,4 +1,4 @@
-"""The oracle: a dense float64 solver on the support points, slow and obviously right. For tests and small problems.
+"""The oracle: a dense float64 engine on the support points, slow and simple. For tests and small problems.
 
 Alternating exact updates with epsilon scaling and the optimal translation bring it close; projected Newton steps on
 the dual, accepted only when they improve it, bring it to rounding.
@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines.base import (
     Engine,
@@ -21,18 +20,17 @@ from pairframe.engines.base import (
     TraceRecord,
     start_on_supports,
 )
-from pairframe.engines.points import Ended, Points, cost_matrix, on_grid, solution_of
-from pairframe.problem import TransportProblem, dual_value, optimal_translation
-
-Float = NDArray[np.float64]
+from pairframe.engines.points import Points, cost_matrix
+from pairframe.engines.solve_end import Orientation, SolveEnd
+from pairframe.problem import Potentials, TransportProblem, dual_value, on_grid, optimal_translation
+from pairframe.types import Bool, Float
 
 MAX_ENTRIES = 4_000_000  # of the dense cost: 32 MB each for a handful of arrays
 _SCALING = 4.0  # epsilon goes down by this factor
 _SWEEPS_PER_EPSILON = 4
 _NEWTON_STEPS = 25  # per round
-_PATIENCE = 5  # rounds without progress before it admits that rounding is in the way
-_NOISE = 1e-13  # relative changes of the dual below this say nothing
-_HARDNESS = {"kl": 0, "tv": 0, "partial": 1, "balanced": 2}
+_PATIENCE = 5  # rounds without progress before rounding is taken to be the limit
+_NOISE = 1e-13  # smaller relative changes of the dual are rounding
 
 
 class OracleEngine(Engine):
@@ -58,36 +56,37 @@ class OracleEngine(Engine):
         init: Start | None = None,
         progress: Progress | None = None,
     ) -> Solution:
-        # Everything below updates side b last. So b is the harder side: a balanced one must be ended on.
-        swap = _HARDNESS[problem.penalty_a.kind] > _HARDNESS[problem.penalty_b.kind]
-        f, g = start_on_supports(problem, init)
-        if swap:
-            f, g = g, f
-        loop = _Loop(problem.swapped() if swap else problem, options, progress)
-        best = loop.solve(f, g, warm=init is not None)
-        return solution_of(
-            best.swapped() if swap else best,
-            problem,
+        turned = Orientation(problem)
+        loop = _Loop(turned.problem, options, progress)
+        start = start_on_supports(turned.problem, turned.start(init))
+        return turned.solution(
+            loop.solve(start, warm=init is not None),
             options,
             engine=self.name,
-            iterations=loop.work,
+            iterations=loop.n_sums,
             trace=tuple(loop.trace),
         )
 
 
 @dataclass(frozen=True)
 class _Point:
-    """Potentials f = f0 + t and g = g0 - t on the supports (n,), (m,).
+    """Potentials of which g is the update of f, and the log of b's marginal."""
 
-    The plan depends on f0 + g0 only. With unequal masses t is of the order of lam, which may be 1e7 times the cost:
-    kept apart it takes no digits from the exponents. g0 is always the update of f0.
-    """
+    potentials: Potentials
+    s_b: Float  # (m,): the balanced update of g, relative to -shift
+    log_q: Float  # (m,)
 
-    f0: Float
-    g0: Float
-    t: float
-    s_b: Float  # the balanced update of g0, relative to -t
-    log_q: Float
+    @property
+    def f0(self) -> Float:
+        return self.potentials.f
+
+    @property
+    def g0(self) -> Float:
+        return self.potentials.g
+
+    @property
+    def t(self) -> float:
+        return self.potentials.shift
 
 
 class _Loop:
@@ -96,8 +95,8 @@ class _Loop:
         self.on_a, self.on_b = problem.support_a, problem.support_b
         self.log_a, self.log_b = np.log(problem.mass_a[self.on_a]), np.log(problem.mass_b[self.on_b])
         self.points = Points(problem)
-        self.cost = cost_matrix(self.points.yx_a, self.points.yx_b, problem.metric)
-        self.work = 0
+        self.cost = cost_matrix(self.points.positions_a, self.points.positions_b, problem.metric)
+        self.n_sums = 0
         self.trace: list[TraceRecord] = []
         self._use(problem)
 
@@ -109,30 +108,28 @@ class _Loop:
     # --- the kernel --------------------------------------------------------------------------
 
     def _log_p(self, f0: Float, g0: Float) -> Float:
-        self.work += 1
+        self.n_sums += 1
         return f0 / self.eps + _logsumexp(self.log_kernel + g0 / self.eps, axis=1)
 
     def _log_q(self, f0: Float, g0: Float) -> Float:
-        self.work += 1
+        self.n_sums += 1
         return g0 / self.eps + _logsumexp(self.log_kernel + (f0 / self.eps)[:, None], axis=0)
 
     def _point(self, f0: Float, t: float) -> _Point:
         """End on b: the best g0 for f0 and t."""
         s_b = self.eps * (self.log_b - self._log_q(f0, np.zeros(self.log_b.shape)))
         g0 = self.problem.penalty_b.update(s_b, self.eps, -t)
-        return _Point(f0, g0, t, s_b, self.log_b + (g0 - s_b) / self.eps)
+        return _Point(Potentials(f0, g0, t), s_b, self.log_b + (g0 - s_b) / self.eps)
 
     def _sweep(self, point: _Point) -> _Point:
         s_a = self.eps * (self.log_a - self._log_p(np.zeros(self.log_a.shape), point.g0))
         f0 = self.problem.penalty_a.update(s_a, self.eps, point.t)
-        # A constant belongs to t: clipping may have put lam itself into f0. Clipped again there, bounds stay exact.
+        # A constant belongs to t: clipping may have put lambda itself into f0. Clipped again there, bounds stay exact.
         t = point.t + float(f0.mean())
-        moved = t - point.t  # what rounding left of the mean, so that f itself stays where it is
+        moved = t - point.t  # the mean after rounding, so that f itself does not change
         point = self._point(self.problem.penalty_a.update(s_a - moved, self.eps, t), t)
-        step = optimal_translation(
-            self.problem, self._on_grid_a(point.f0 + point.t), self._on_grid_b(point.g0 - point.t)
-        )
-        # The plan is the same after it, but b is no longer up to date.
+        step = optimal_translation(self.problem, *self._on_grids(point))
+        # The plan is the same after it, but g is no longer the update of f.
         return self._point(point.f0, point.t + step) if step and self._may_go_on() else point
 
     def _sweeps(self, point: _Point, count: int) -> _Point:
@@ -143,7 +140,8 @@ class _Loop:
 
     # --- the loop ----------------------------------------------------------------------------
 
-    def solve(self, f: Float, g: Float, warm: bool) -> Ended:
+    def solve(self, start: Potentials, warm: bool) -> SolveEnd:
+        f, g = start.f, start.g
         t = 0.5 * (float(f.mean()) - float(g.mean()))
         f0, target = f - t, self.problem
         epsilon = target.epsilon if warm else max(target.epsilon, float(self.cost.max()) / _SCALING)
@@ -167,13 +165,13 @@ class _Loop:
         return best
 
     def _may_go_on(self) -> bool:
-        return self.work < self.options.max_iterations
+        return self.n_sums < self.options.max_iterations
 
-    def _finish(self, point: _Point) -> Ended:
+    def _finish(self, point: _Point) -> SolveEnd:
         before = self.points.n_sums
-        done = self.points.end(point.f0, point.g0, point.t)
-        self.work += self.points.n_sums - before
-        record = TraceRecord(float(self.work), done.certificate.gap, done.certificate.marginal_error)
+        done = self.points.end(point.potentials)
+        self.n_sums += self.points.n_sums - before
+        record = TraceRecord(float(self.n_sums), done.certificate.gap, done.certificate.marginal_error)
         self.trace.append(record)
         if self.progress is not None:
             self.progress(record)
@@ -185,7 +183,7 @@ class _Loop:
         """Projected Newton steps; each must raise the dual or, where the dual is down to rounding, lower the residual.
 
         The Hessian in f, g eliminated, is -(1/eps) (diag(p + eps H_a) - P diag(slope_b/q) P'); scaled by sqrt(p) on
-        both sides it is well conditioned. ``tv`` and ``partial`` bound f: entries pushed against a bound stay there.
+        both sides it is well conditioned. Some penalties bound f: entries pushed against a bound stay there.
         """
         value, ridge = self._dual(point), 0.0
         log_p = self._log_p(point.f0, point.g0)
@@ -209,12 +207,14 @@ class _Loop:
             ridge = 0.0 if ridge < 1e-11 else ridge / 10.0
         return point
 
-    def _system(self, point: _Point, log_p: Float) -> tuple[Float, Float, NDArray[np.bool_], Float]:
+    def _system(self, point: _Point, log_p: Float) -> tuple[Float, Float, Bool, Float]:
         """Scaled Hessian (k, k) and gradient (k,) on the free entries, which they are, and sqrt(p)."""
         penalty_a, penalty_b = self.problem.penalty_a, self.problem.penalty_b
-        z = self._log_asked_a(point) - log_p  # log of (what f asks for / what the plan has)
+        z = self._log_optimal_a(point) - log_p  # log of (optimal marginal for f / marginal of the plan)
         low, high = self._bounds_a(point.t)
-        slack = 1e-14 * (penalty_a.strength + abs(point.t)) if penalty_a.kind in ("tv", "partial") else 0.0
+        slack = (
+            1e-14 * (max(map(abs, filter(math.isfinite, penalty_a.bounds))) + abs(point.t)) if penalty_a.pins else 0.0
+        )
         free = ~(((point.f0 >= high - slack) & (z > 0)) | ((point.f0 <= low + slack) & (z < 0)))
         slope_b = penalty_b.slope(point.s_b - point.t, self.eps)
         log_plan = self.log_kernel + (point.f0 / self.eps)[:, None] + point.g0 / self.eps
@@ -223,9 +223,10 @@ class _Loop:
             root_p = np.exp(0.5 * log_p)
             matrix = -root @ root.T
             matrix[np.diag_indices_from(matrix)] += 1.0
-            if penalty_a.kind == "kl":
-                matrix[np.diag_indices_from(matrix)] += self.eps / penalty_a.strength * np.exp(z)
-            elif free.all() and penalty_b.kind != "kl" and slope_b.all():
+            decay = penalty_a.decay(point.potentials.a, self.eps)
+            if decay.any():
+                matrix[np.diag_indices_from(matrix)] += (decay * np.exp(z))[free]
+            elif free.all() and (slope_b == 1.0).all():
                 matrix += np.outer(root_p, root_p) / float(root_p @ root_p)  # a constant changes nothing: fix it
             right = (root_p * np.expm1(np.minimum(z, 50.0)))[free]
         return matrix, right, free, root_p
@@ -256,34 +257,29 @@ class _Loop:
     def _dual(self, point: _Point) -> float:
         with np.errstate(over="ignore", under="ignore"):
             total = float(np.exp(point.log_q).sum())
-        return dual_value(self.problem, self._on_grid_a(point.f0 + point.t), self._on_grid_b(point.g0 - point.t), total)
+        return dual_value(self.problem, *self._on_grids(point), total)
 
     def _residual(self, point: _Point, log_p: Float) -> float:
         with np.errstate(over="ignore", under="ignore"):
             p = np.exp(log_p)
         mass = self.problem.mass_a[self.on_a]
-        return self.problem.penalty_a.residual(p, point.f0 + point.t, mass) / self.problem.total_a
+        return self.problem.penalty_a.residual(p, point.potentials.a, mass) / self.problem.total_a
 
-    # --- small things ------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------
 
-    def _log_asked_a(self, point: _Point) -> Float:
-        if self.problem.penalty_a.kind == "kl":
-            return self.log_a - (point.f0 + point.t) / self.problem.penalty_a.strength
-        return self.log_a
+    def _log_optimal_a(self, point: _Point) -> Float:
+        return self.problem.penalty_a.log_optimal_marginal(point.potentials.a, self.log_a)
 
     def _bounds_a(self, t: float) -> tuple[float, float]:
-        """Where f0 may be."""
-        kind, strength = self.problem.penalty_a.kind, self.problem.penalty_a.strength
-        return -strength - t if kind == "tv" else -math.inf, strength - t if kind in ("tv", "partial") else math.inf
+        """Lowest and highest admissible f0."""
+        low, high = self.problem.penalty_a.bounds
+        return low - t, high - t
 
     def _admissible(self, f0: Float, t: float) -> Float:
         return np.clip(f0, *self._bounds_a(t))
 
-    def _on_grid_a(self, values: Float) -> Float:
-        return on_grid(values, self.on_a)
-
-    def _on_grid_b(self, values: Float) -> Float:
-        return on_grid(values, self.on_b)
+    def _on_grids(self, point: _Point) -> tuple[Float, Float]:
+        return on_grid(point.potentials.a, self.on_a), on_grid(point.potentials.b, self.on_b)
 
 
 def _logsumexp(exponents: Float, axis: int) -> Float:
@@ -294,7 +290,7 @@ def _logsumexp(exponents: Float, axis: int) -> Float:
 
 
 def _solve(matrix: Float, right: Float, ridge: float) -> Float | None:
-    """Solve a symmetric positive definite system; None when it is not one."""
+    """Solve a symmetric positive definite system; None if it is not one."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     if right.size == 0 or not (np.isfinite(matrix).all() and np.isfinite(right).all()):

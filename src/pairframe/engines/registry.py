@@ -7,14 +7,14 @@ from importlib import import_module, metadata
 from importlib.util import find_spec
 
 from pairframe.engines.base import Engine
-from pairframe.errors import BrokenEngineError, MissingExtraError, UnknownEngineError
+from pairframe.errors import EngineError, MissingExtraError
 
 ENTRY_POINT_GROUP = "pairframe.engines"
 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """Where an engine of ours lives, and what it needs beside the core: import names, the library's own name, our extra."""
+    """Location of a built-in engine and its optional needs: import names, name of the library, our extra."""
 
     home: str
     modules: tuple[str, ...] = ()
@@ -54,11 +54,11 @@ def get_engine(name: str) -> Engine:
     try:
         engine_class = _find(name)
     except ImportError as error:
-        raise BrokenEngineError(
-            f"the engine {name!r} to load", str(error), "install what it needs, or choose another backend"
+        raise EngineError(
+            f"the engine {name!r} to load", str(error), "install its dependencies, or choose another backend"
         ) from error
     if not (isinstance(engine_class, type) and issubclass(engine_class, Engine)):
-        raise BrokenEngineError(
+        raise EngineError(
             f"the engine {name!r} to be a subclass of pairframe.engines.Engine",
             repr(engine_class),
             f"correct the entry point in the group {ENTRY_POINT_GROUP!r}",
@@ -77,10 +77,10 @@ def _find(name: str) -> object:
             try:
                 return point.load()
             except AttributeError as error:
-                raise BrokenEngineError(
+                raise EngineError(
                     f"the engine {name!r} to load", str(error), f"correct the entry point {point.value!r}"
                 ) from error
-    raise UnknownEngineError(f"an engine: {', '.join(engine_names())}", repr(name), "use one of these names")
+    raise EngineError(f"an engine: {', '.join(engine_names())}", repr(name), "use one of these names")
 
 
 def _check_libraries(name: str) -> None:

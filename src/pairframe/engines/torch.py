@@ -1,4 +1,4 @@
-"""The torch engine: the tiled Sinkhorn on the support points, any size, on the CPU or a GPU.
+"""The torch engine: the tiled Sinkhorn on the support points, of any number, on the CPU or a GPU.
 
 Epsilon scaling brings it close, over-relaxed iterations with the optimal translation bring it to tolerance, and float64
 marginals of the end certify it, whatever the dtype of the iterations.
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines.base import (
     Engine,
@@ -20,10 +19,13 @@ from pairframe.engines.base import (
     SolveOptions,
     Start,
     TraceRecord,
+    only_plain_images,
     start_on_supports,
 )
-from pairframe.engines.points import Ended, Points, solution_of
-from pairframe.problem import TransportProblem
+from pairframe.engines.points import Points
+from pairframe.engines.solve_end import Orientation, SolveEnd
+from pairframe.errors import EngineError
+from pairframe.problem import KL, Balanced, Potentials, TransportProblem
 
 try:
     import torch
@@ -34,19 +36,19 @@ from torch import Tensor
 
 from pairframe.tiled.backends import backend_name, passes_of
 from pairframe.tiled.cost import Cost, DenseCost, PointCost
+from pairframe.tiled.entry_point import why_torch_would_hang
 from pairframe.tiled.loop import Loop, Stopping
-from pairframe.tiled.translation import Side
-
-Float = NDArray[np.float64]
+from pairframe.tiled.side import Side
+from pairframe.types import Float
 
 MAX_DENSE_BYTES = 2 << 30  # of a stored cost; squared distances are never stored
 _SCALING = 4.0  # epsilon goes down by this factor
 _SWEEPS_PER_EPSILON = 3
-_ROUND = 20  # iterations between two looks
+_ROUND = 20  # iterations between two checks
 _MAX_RELAX = 1.98
 _PROGRESS = 0.98  # of the lowest residual so far
-_GOOD_START = 0.5  # a start whose marginals are off by more than this share is worse than none
-_PATIENCE = 15  # looks without progress before it admits that rounding is in the way
+_GOOD_START = 0.5  # a start whose marginals are off by more than this share is not used
+_PATIENCE = 15  # checks without progress before rounding is taken to be the limit
 
 
 class TorchEngine(Engine):
@@ -61,14 +63,16 @@ class TorchEngine(Engine):
         return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
+        if (reason := only_plain_images(problem)) is not None:
+            return reason
         for side, penalty in (("source", problem.penalty_a), ("target", problem.penalty_b)):
-            if penalty.kind not in ("kl", "balanced"):
-                return f"penalty {penalty.kind} on the {side}; the torch engine knows kl and balanced"
+            if not isinstance(penalty, KL | Balanced):
+                return f"penalty {penalty.name} on the {side}; the torch engine supports kl and balanced"
         if options.device is not None:
             try:
                 device = torch.device(options.device)
             except RuntimeError:
-                return f"device {options.device!r}; torch knows no such device"
+                return f"device {options.device!r}; torch has no such device"
             if device.type not in ("cpu", "cuda"):
                 return f"device {options.device!r}; the torch engine runs on cpu and cuda"
             if device.type == "cuda" and not torch.cuda.is_available():
@@ -89,27 +93,24 @@ class TorchEngine(Engine):
         init: Start | None = None,
         progress: Progress | None = None,
     ) -> Solution:
-        # Everything below updates side b last. So b is the harder side: a balanced one must be ended on.
-        swap = problem.penalty_a.kind == "balanced" and problem.penalty_b.kind == "kl"
-        f, g = start_on_supports(problem, init)
-        if swap:
-            f, g = g, f
-        solve = _Solve(problem.swapped() if swap else problem, options, progress)
-        best = solve.run(f, g, warm=init is not None)
-        return solution_of(
-            best.swapped() if swap else best,
-            problem,
+        if (trouble := why_torch_would_hang()) is not None:
+            raise EngineError("a process in which the torch engine can run", *trouble)
+        turned = Orientation(problem)
+        solve = _Solve(turned.problem, options, progress)
+        start = start_on_supports(turned.problem, turned.start(init))
+        return turned.solution(
+            solve.run(start, warm=init is not None),
             options,
             engine=self.name,
-            iterations=solve.work,
+            iterations=solve.n_sums,
             device=str(solve.device),
             trace=tuple(solve.trace),
         )
 
 
 @dataclass(frozen=True)
-class _Point:
-    """Where the iterations are, in cost units: f = f0 + shift (1, n), g = g0 - shift (1, m), shift (1,)."""
+class _DevicePotentials:
+    """`Potentials` on the device, in cost units: f0 (1, n), g0 (1, m) and shift (1,)."""
 
     f0: Tensor
     g0: Tensor
@@ -118,6 +119,11 @@ class _Point:
     @property
     def is_finite(self) -> bool:
         return all(bool(torch.isfinite(one).all()) for one in (self.f0, self.g0, self.shift))
+
+    def on_host(self) -> Potentials:
+        """The same in float64 numpy arrays."""
+        f, g = (one[0].double().cpu().numpy() for one in (self.f0, self.g0))
+        return Potentials(f, g, float(self.shift))
 
 
 class _TiledPoints(Points):
@@ -147,7 +153,7 @@ class _Solve:
         self.exact = self._cost(torch.float64)
         self.points = _TiledPoints(problem, self.exact, self.passes)
         self.cost = self.exact if self.dtype == torch.float64 else self._cost(self.dtype)
-        self.work = 0
+        self.n_sums = 0
         self.trace: list[TraceRecord] = []
 
     def _cost(self, dtype: torch.dtype) -> Cost:
@@ -172,21 +178,22 @@ class _Solve:
             torch.as_tensor(one[on], device=self.device)[None].to(cost.dtype)
             for one in (np.log(np.where(on, mass, 1.0)), log_reference)
         ]
-        return Side(logs[0], logs[1], None if penalty.kind == "balanced" else penalty.strength / epsilon)
+        return Side(logs[0], logs[1], None if penalty.is_exact else penalty.marginal_relaxation / epsilon)
 
     # --- iterations --------------------------------------------------------------------------
 
-    def run(self, f: Float, g: Float, warm: bool) -> Ended:
+    def run(self, init: Potentials, warm: bool) -> SolveEnd:
+        f, g = init.f, init.g
         t = 0.5 * (float(f.mean()) - float(g.mean()))
         shift = torch.tensor([t], dtype=torch.float64, device=self.device)
         f0, g0 = (torch.as_tensor(one, device=self.device)[None].to(self.dtype) for one in (f - t, g + t))
-        point, epsilon = _Point(f0, g0, shift), self.problem.epsilon
+        point, epsilon = _DevicePotentials(f0, g0, shift), self.problem.epsilon
         if warm:
             start = self._finish(point)
             warm = math.isfinite(start.error) and start.certificate.marginal_error <= _GOOD_START
         if not warm:
             zeros = (torch.zeros_like(one) for one in (point.f0, point.g0, point.shift))
-            point = self._scale_down(_Point(*zeros))
+            point = self._scale_down(_DevicePotentials(*zeros))
         loop, relax, target = self._loop(epsilon, self.cost), 1.0, 0.5 * self.options.tol
         best, best_point, last, lowest, idle = self._finish(point), point, math.inf, math.inf, 0
         while self._left() and not best.certificate.meets(self.options.tol) and idle < _PATIENCE:
@@ -208,7 +215,7 @@ class _Solve:
                 target = 0.2 * residual
         return best if best.certificate.meets(self.options.tol) else self._better(best, best_point)
 
-    def _scale_down(self, point: _Point) -> _Point:
+    def _scale_down(self, point: _DevicePotentials) -> _DevicePotentials:
         """Few iterations at epsilons from the size of the cost down to the problem's own."""
         target = self.problem.epsilon
         spread = [
@@ -225,28 +232,29 @@ class _Solve:
                 point = self._iterate(loop, point, min(_SWEEPS_PER_EPSILON, self._left()), 1.0)[0]
         return point
 
-    def _iterate(self, loop: Loop, point: _Point, count: int, relax: float) -> tuple[_Point, float]:
+    def _iterate(
+        self, loop: Loop, point: _DevicePotentials, count: int, relax: float
+    ) -> tuple[_DevicePotentials, float]:
         eps = loop.epsilon
         start = (point.f0 / eps, point.g0 / eps, point.shift / eps)
         state = loop.run(Stopping(count, 0.0), start, relax)
-        self.work += 2 * count
-        return _Point(eps * state.f0, eps * state.g0, eps * state.shift), float(state.residual[0])
+        self.n_sums += 2 * count
+        return _DevicePotentials(eps * state.f0, eps * state.g0, eps * state.shift), float(state.residual[0])
 
     def _left(self) -> int:
-        """Full iterations that may still be done."""
-        return max(0, (self.options.max_iterations - self.work) // 2)
+        """Full iterations left in the budget."""
+        return max(0, (self.options.max_iterations - self.n_sums) // 2)
 
     # --- the certificate ---------------------------------------------------------------------
 
-    def _better(self, best: Ended, point: _Point) -> Ended:
+    def _better(self, best: SolveEnd, point: _DevicePotentials) -> SolveEnd:
         now = self._finish(point)
         return now if now.error < best.error or not math.isfinite(best.error) else best
 
-    def _finish(self, point: _Point) -> Ended:
+    def _finish(self, point: _DevicePotentials) -> SolveEnd:
         """End on b, in float64, whatever the dtype of the iterations."""
-        f0, g0 = (one[0].double().cpu().numpy() for one in (point.f0, point.g0))
-        done = self.points.end(f0, g0, float(point.shift))
-        record = TraceRecord(float(self.work), done.certificate.gap, done.certificate.marginal_error)
+        done = self.points.end(point.on_host())
+        record = TraceRecord(float(self.n_sums), done.certificate.gap, done.certificate.marginal_error)
         self.trace.append(record)
         if self.progress is not None:
             self.progress(record)
@@ -254,7 +262,7 @@ class _Solve:
 
 
 def _next_relax(rate: float, relax: float) -> float:
-    """The best over-relaxation for what was seen: residuals that went down by `rate` per iteration.
+    """The best over-relaxation, from the `rate` by which residuals fell per iteration.
 
     Young's relation for successive over-relaxation: (rate + w - 1)^2 = rate w^2 r, with r the rate at w = 1; the best
     w is 2/(1 + sqrt(1 - r)), where the rate is w - 1.

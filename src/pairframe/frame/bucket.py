@@ -10,24 +10,25 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairframe.errors import CropPolicyError, MissingBucketsError, NoBucketFitsError
+from pairframe import checks
+from pairframe.errors import FrameError
 from pairframe.frame.box import MAX_SIDE
+from pairframe.types import Float
 
 ShapeHW = tuple[int, int]
 BUCKET_MODES = ("next_larger", "nearest")
-_MAX_DISTINCT = 400  # shapes that are told apart when proposing buckets
-_MAX_SETS = 20_000  # sets of buckets that are simply all tried
+_MAX_DISTINCT = 400  # distinct shapes that a proposal of buckets looks at
+_MAX_SETS = 20_000  # up to so many sets of buckets are all tried
 
 
 def parse_bucket_shapes(bucket_shapes: Iterable[Sequence[int]] | None) -> tuple[ShapeHW, ...]:
     """Check and freeze a list of ``(Hb, Wb)`` in work pixels."""
     shapes = _parse_shapes(bucket_shapes, "bucket_shapes", "(Hb, Wb)")
     if not shapes:
-        raise MissingBucketsError(
+        raise FrameError(
             'at least one bucket shape with crop_policy="bucketed"',
-            repr(bucket_shapes),
+            checks.shown(bucket_shapes),
             "give bucket_shapes=[(Hb, Wb), ...] in work pixels; pairframe.propose_bucket_shapes finds good ones",
         )
     return shapes
@@ -42,17 +43,18 @@ def _parse_shapes(given: Iterable[Sequence[int]] | None, name: str, symbols: str
         except (TypeError, ValueError):
             h = w = 0
         if not (1 <= h <= MAX_SIDE and 1 <= w <= MAX_SIDE):
-            raise MissingBucketsError(
+            raise FrameError(
                 f"{name} as pairs {symbols} of positive integers in work pixels",
-                repr(shape),
+                checks.shown(shape),
                 f"e.g. {name}=[(64, 128), (128, 256)]",
+                name,
             )
         shapes.append((h, w))
     return tuple(shapes)
 
 
 def _items(given: Any) -> list[Any]:
-    """The list that came, or what came instead as its only item, to be named in the error."""
+    """The items of a list; a value that is no list is its own only item, so that the error can show it."""
     try:
         return list(given)
     except TypeError:
@@ -61,8 +63,7 @@ def _items(given: Any) -> list[Any]:
 
 def check_bucket_mode(bucket_mode: Any) -> None:
     """One of `BUCKET_MODES`."""
-    if bucket_mode not in BUCKET_MODES:
-        raise CropPolicyError(f"bucket_mode one of {', '.join(BUCKET_MODES)}", repr(bucket_mode), "use one of these")
+    checks.choice(bucket_mode, "bucket_mode", BUCKET_MODES, error=FrameError)
 
 
 def pick_bucket(work_shape_hw: ShapeHW, bucket_shapes: Sequence[ShapeHW], bucket_mode: str = "next_larger") -> ShapeHW:
@@ -75,7 +76,7 @@ def pick_bucket(work_shape_hw: ShapeHW, bucket_shapes: Sequence[ShapeHW], bucket
     h, w = work_shape_hw
     fitting = [shape for shape in bucket_shapes if shape[0] >= h and shape[1] >= w]
     if not fitting:
-        raise NoBucketFitsError(
+        raise FrameError(
             f"a bucket of at least {h} x {w} work pixels",
             "only " + ", ".join(f"{hb} x {wb}" for hb, wb in bucket_shapes),
             f"add ({h}, {w}) or larger to bucket_shapes, or raise the downsample factor",
@@ -91,9 +92,9 @@ def propose_bucket_shapes(work_shapes: Iterable[ShapeHW], max_buckets: int) -> l
     Parameters
     ----------
     work_shapes : iterable of (Hw, Ww)
-        One entry per pair, repetitions count.
+        One entry per pair, with repetitions.
     max_buckets : int
-        At most so many buckets.
+        Maximum number of buckets.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def propose_bucket_shapes(work_shapes: Iterable[ShapeHW], max_buckets: int) -> l
         multiple *= 2
         counts = _round_up(shapes, multiple)
     if not counts or not hasattr(max_buckets, "__index__") or index(max_buckets) < 1:
-        raise MissingBucketsError(
+        raise FrameError(
             "at least one work shape and an integer max_buckets >= 1",
             f"{len(counts)} shapes, max_buckets={max_buckets!r}",
             "give the work shapes of the pairs, e.g. [t.work_shape_hw for t in transforms]",
@@ -123,20 +124,20 @@ def propose_bucket_shapes(work_shapes: Iterable[ShapeHW], max_buckets: int) -> l
     return sorted((candidates[k] for k in used), key=lambda shape: (shape[0] * shape[1], shape))
 
 
-def _area_or_inf(candidates: list[ShapeHW], shapes: list[ShapeHW]) -> NDArray[np.float64]:
+def _area_or_inf(candidates: list[ShapeHW], shapes: list[ShapeHW]) -> Float:
     cand, need = np.array(candidates), np.array(shapes)
     fits = (cand[:, None, :] >= need[None, :, :]).all(axis=2)
     return np.where(fits, cand.astype(float).prod(axis=1)[:, None], np.inf)
 
 
-def _best_set(area: NDArray[np.float64], weight: NDArray[np.float64], max_buckets: int) -> list[int]:
+def _best_set(area: Float, weight: Float, max_buckets: int) -> list[int]:
     sizes = range(1, min(max_buckets, len(area)) + 1)
     sets = (list(rows) for size in sizes for rows in combinations(range(len(area)), size))
     return min(sets, key=lambda rows: float(area[rows].min(axis=0) @ weight))
 
 
-def _local_search(area: NDArray[np.float64], weight: NDArray[np.float64], max_buckets: int) -> list[int]:
-    """Add the bucket that helps most, then exchange single buckets until nothing improves, and again."""
+def _local_search(area: Float, weight: Float, max_buckets: int) -> list[int]:
+    """Add the most useful bucket, exchange single buckets while that helps, and repeat."""
     chosen: list[int] = []
     best = np.inf
     while len(chosen) < max_buckets:
@@ -147,16 +148,14 @@ def _local_search(area: NDArray[np.float64], weight: NDArray[np.float64], max_bu
     return chosen
 
 
-def _best_addition(area: NDArray[np.float64], chosen: list[int], weight: NDArray[np.float64]) -> tuple[int, float]:
+def _best_addition(area: Float, chosen: list[int], weight: Float) -> tuple[int, float]:
     held = area[chosen].min(axis=0, initial=np.inf)
     values = np.minimum(area, held) @ weight
     pick = int(np.argmin(values))
     return pick, float(values[pick])
 
 
-def _exchange(
-    area: NDArray[np.float64], chosen: list[int], weight: NDArray[np.float64], best: float
-) -> tuple[list[int], float]:
+def _exchange(area: Float, chosen: list[int], weight: Float, best: float) -> tuple[list[int], float]:
     improved = True
     while improved:
         improved = False

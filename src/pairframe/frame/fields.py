@@ -1,4 +1,4 @@
-"""What a `GridTransform` demands of its own fields, and of the arguments of its methods."""
+"""Checks of the fields of a `GridTransform` and of the arguments of its methods."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import BoxError, CropPolicyError, MissingBoxError, TransformError
-from pairframe.frame.box import MAX_SIDE, BoxYX
-from pairframe.masks.arrays import as_numeric, is_real_number
+from pairframe.checks import is_real_number
+from pairframe.errors import FrameError
+from pairframe.frame.box import MAX_SIDE, Box, BoxYX
+from pairframe.masks.arrays import as_numeric
+from pairframe.types import Float
 
 _FIX = "build transforms with GridTransform.from_pair"
 
@@ -24,7 +26,7 @@ def int_pair(value: Any, name: str, least: int) -> tuple[int, int]:
     except (TypeError, ValueError):
         first = second = least - 1
     if not (least <= first <= MAX_SIDE and least <= second <= MAX_SIDE):
-        raise TransformError(f"GridTransform.{name} of two integers >= {least}", repr(value), _FIX)
+        raise FrameError(f"GridTransform.{name} of two integers >= {least}", repr(value), _FIX)
     return first, second
 
 
@@ -32,49 +34,56 @@ def share_pair(value: Any, name: str) -> tuple[float, float]:
     """Two shares of mass, each from 0 to 1."""
     shares = list(value) if isinstance(value, tuple | list | np.ndarray) else []
     if len(shares) != 2 or not all(is_real_number(share) and 0 <= share <= 1 for share in shares):
-        raise TransformError(f"GridTransform.{name} of two shares from 0 to 1", repr(value), _FIX)
+        raise FrameError(f"GridTransform.{name} of two shares from 0 to 1", repr(value), _FIX)
     return float(shares[0]), float(shares[1])
 
 
 def require_consistent(
-    canvas_hw: tuple[int, int], crop: Any, s: int, work_hw: tuple[int, int], valid: Any, offsets_yx: tuple[int, int]
+    canvas: tuple[int, ...], crop: Any, s: int, work_shape: tuple[int, ...], valid: Any, offsets: tuple[int, ...]
 ) -> None:
     """The crop lies on the canvas, holds whole blocks, and has its place on the work grid."""
     for name, box in (("pair_crop_box_yx", crop), ("work_valid_box_yx", valid)):
         if not isinstance(box, BoxYX):
-            raise TransformError(f"GridTransform.{name} to be a BoxYX", repr(box), _FIX)
-    (hc, wc), (hw, ww) = canvas_hw, work_hw
+            raise FrameError(f"GridTransform.{name} to be a BoxYX", repr(box), _FIX)
+    blocks = tuple(side // s for side in crop.shape)
+    on_canvas = all(
+        0 <= start < side and stop - side < s for start, stop, side in zip(crop.lo, crop.hi, canvas, strict=True)
+    )
+    fits = valid.shape == blocks and valid.lo == offsets and Box((0,) * len(work_shape), work_shape).contains(valid)
     for holds, expected, got in (
         (
-            crop.h % s == 0 and crop.w % s == 0,
+            all(side % s == 0 for side in crop.shape),
             f"GridTransform.pair_crop_box_yx with sides divisible by s={s}",
-            f"{crop.h} x {crop.w}",
+            sides_text(crop.shape),
         ),
         (
-            0 <= crop.y0 < hc and 0 <= crop.x0 < wc and crop.y1 - hc < s and crop.x1 - wc < s,
-            f"a crop on the {hc} x {wc} canvas (at most a part of one block past its end)",
-            str(crop),
+            on_canvas,
+            f"a crop on the {sides_text(canvas)} canvas (at most a part of one block past its end)",
+            repr(crop),
         ),
         (
-            valid.shape_hw == (crop.h // s, crop.w // s)
-            and (valid.y0, valid.x0) == offsets_yx
-            and BoxYX(0, hw, 0, ww).contains(valid),
-            f"work_valid_box_yx of {crop.h // s} x {crop.w // s} pixels at {offsets_yx} inside {hw} x {ww}",
-            str(valid),
+            fits,
+            f"work_valid_box_yx of {sides_text(blocks)} pixels at {offsets} inside {sides_text(work_shape)}",
+            repr(valid),
         ),
     ):
         if not holds:
-            raise TransformError(expected, got, _FIX)
+            raise FrameError(expected, got, _FIX)
+
+
+def sides_text(shape: tuple[int, ...]) -> str:
+    """A shape in words, such as ``64 x 128``."""
+    return " x ".join(map(str, shape))
 
 
 def require_used(crop_policy: str, box: Any, bucket_shapes: Any, allow_clipping: bool) -> None:
-    """An argument that the policy would ignore is a misunderstanding: say so instead of ignoring it."""
+    """Refuse arguments that the policy would ignore: giving one is a misunderstanding."""
     if crop_policy == "fixed" and box is None:
-        raise MissingBoxError(
+        raise FrameError(
             'override_pair_bbox with crop_policy="fixed"', "None", "give override_pair_bbox=BoxYX(y0, y1, x0, x1)"
         )
     if box is not None and not isinstance(box, BoxYX):
-        raise BoxError("override_pair_bbox to be a BoxYX", repr(box), "write BoxYX(y0, y1, x0, x1)")
+        raise FrameError("override_pair_bbox to be a BoxYX", repr(box), "write BoxYX(y0, y1, x0, x1)")
     unused = [
         name
         for name, given, policy in (
@@ -85,7 +94,7 @@ def require_used(crop_policy: str, box: Any, bucket_shapes: Any, allow_clipping:
         if given and crop_policy != policy
     ]
     if unused:
-        raise CropPolicyError(
+        raise FrameError(
             f"only arguments that crop_policy={crop_policy!r} uses",
             ", ".join(unused),
             "drop them or change the crop_policy",
@@ -95,14 +104,14 @@ def require_used(crop_policy: str, box: Any, bucket_shapes: Any, allow_clipping:
 def require_shape(shape: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:
     """The array belongs to this transform."""
     if shape != wanted:
-        raise TransformError(f"{name} of shape {wanted}", f"{shape}", "use the transform that was built for this pair")
+        raise FrameError(f"{name} of shape {wanted}", f"{shape}", "use the transform that was built for this pair")
 
 
 def parse_points(yx: Any) -> NDArray[Any]:
     """Positions (..., 2), as int64 pixel indices or float64 points."""
     points = as_numeric(yx, "positions")
     if points.dtype.kind == "b" or points.ndim == 0 or points.shape[-1] != 2:
-        raise TransformError(
+        raise FrameError(
             "positions of shape (..., 2), rows first",
             f"shape {points.shape}, dtype {points.dtype}",
             "e.g. [(y, x), (y, x)]",
@@ -111,20 +120,20 @@ def parse_points(yx: Any) -> NDArray[Any]:
         return points.astype(np.float64)
     if points.size and (points.max() > MAX_SIDE or points.min() < -MAX_SIDE):
         # Further out the arithmetic of 64-bit integers would wrap around.
-        raise TransformError(
+        raise FrameError(
             f"pixel indices within {MAX_SIDE} of the origin", f"{points.max()}", "give floats for points that far out"
         )
     return points.astype(np.int64)
 
 
-def new_array(shape: tuple[int, ...], fill: float, name: str) -> NDArray[np.float64]:
+def new_array(shape: tuple[int, ...], fill: float, name: str) -> Float:
     """A float64 array, or an error that names what was too large for this machine."""
     try:
-        # Zeros that nobody writes to cost no memory.
+        # Zeros that are never written to take no memory.
         return np.full(shape, fill) if fill != 0 else np.zeros(shape)
     except (MemoryError, ValueError) as error:
-        raise TransformError(
+        raise FrameError(
             f"a {name} that fits into memory",
-            f"{' x '.join(map(str, shape))} float64 values",
+            f"{sides_text(shape)} float64 values",
             "choose smaller bucket_shapes, crop the images, or raise the downsample factor",
         ) from error

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import GoldenTestError, TransformError
+from pairframe.errors import FrameError, GoldenTestError
+from pairframe.frame.box import Box
+from pairframe.types import Float
 
 if TYPE_CHECKING:
-    from pairframe.frame.box import BoxYX
     from pairframe.frame.transform import GridTransform
 
 Array = NDArray[np.generic]
@@ -35,26 +36,25 @@ def _require(holds: bool, test: str, expected: str, got: str) -> None:
 
 
 def _close(x: float, y: float, size: float) -> bool:
-    """Whether two sums agree to 1e-12 of the absolute mass that went into them; infinity agrees with nothing."""
+    """Whether two sums agree to 1e-12 of the absolute mass in them; infinite sums never do."""
     return math.isfinite(x) and math.isfinite(y) and abs(x - y) <= max(1e-12 * size, 1e-300)
 
 
-def check_containment(transform: GridTransform, tight_boxes: tuple[BoxYX | None, ...]) -> None:
+def check_containment(transform: GridTransform, tight_boxes: tuple[Box | None, ...]) -> None:
     """6.1: the crop contains both tight boxes, unless clipping was allowed and recorded."""
     if any(transform.clipped_share_ab):
         return
     for box in tight_boxes:
         held = box is None or transform.pair_crop_box_yx.contains(box)
-        _require(held, "6.1", "the pair crop to contain both objects", f"{transform.pair_crop_box_yx} and {box}")
+        _require(held, "6.1", "the pair crop to contain both objects", f"{transform.pair_crop_box_yx!r} and {box!r}")
 
 
-def check_pooling(transform: GridTransform, density: Array, mass_work: NDArray[np.float64]) -> None:
-    """6.2 mass survives pooling, and 6.3 shapes fit."""
-    valid = transform.work_valid_box_yx
-    hw, ww = transform.work_shape_hw
-    _require(mass_work.shape == (hw, ww), "6.3", f"a work map of shape {(hw, ww)}", str(mass_work.shape))
-    inside = 0 <= valid.y0 < valid.y1 <= hw and 0 <= valid.x0 < valid.x1 <= ww
-    _require(inside, "6.3", f"the valid region inside {(hw, ww)}", str(valid))
+def check_pooling(transform: GridTransform, density: Array, mass_work: Float) -> None:
+    """6.2: pooling keeps the mass. 6.3: the shapes fit."""
+    valid, shape = transform.work_valid_box_yx, transform.work_shape_hw
+    _require(mass_work.shape == shape, "6.3", f"a work map of shape {shape}", str(mass_work.shape))
+    inside = Box((0,) * len(shape), shape).contains(valid)
+    _require(inside, "6.3", f"the valid region inside {shape}", repr(valid))
     crop_sum = float(density[transform.pair_crop_box_yx.slices].sum(dtype=np.float64))
     work_sum = float(mass_work.sum())
     _require(
@@ -69,15 +69,15 @@ def check_books(mass_source: float, mass_target: float, transported: float, crea
         _require(held, "6.4", f"books that balance on the {name}: {total!r}", repr(transported + part))
 
 
-def check_lifting(transform: GridTransform, mass_work: Array, mass_canon: NDArray[np.float64]) -> None:
-    """6.5: mass survives lifting, signed or not, and its centre moves by at most one work pixel."""
+def check_lifting(transform: GridTransform, mass_work: Array, mass_canon: Float) -> None:
+    """6.5: lifting keeps the mass of every block, signed or not, so its centre moves by less than one work pixel."""
     from pairframe.frame.pool import sum_pool
 
     valid = np.asarray(mass_work[transform.work_valid_box_yx.slices], dtype=np.float64)
     if np.count_nonzero(mass_work) != np.count_nonzero(valid):
-        # Whoever made the map put it there: lifting would drop it in silence.
-        raise TransformError(
-            f"mass_work without mass in the padding around {transform.work_valid_box_yx}",
+        # The caller's map has mass outside the valid region, and lifting would drop it silently.
+        raise FrameError(
+            f"mass_work without mass in the padding around {transform.work_valid_box_yx!r}",
             f"{np.count_nonzero(mass_work) - np.count_nonzero(valid)} pixels with mass there",
             "keep engines and maps inside GridTransform.work_valid_box_yx",
         )

@@ -1,4 +1,4 @@
-"""One pixel size for a pair: what the user says, else what the masks say; and what to tell about it."""
+"""One pixel size for a pair: the one the user gave, otherwise the one in the masks' metadata."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ import math
 from pairframe.errors import PixelSizeError
 
 _SAME_SIZE = 1e-3  # relative difference up to which two pixel sizes are one
-UNKNOWN_UM = 1.0  # when nobody says it: lengths are in pixels
 
 
 def shared_pixel_size(
     source_um: float | None, target_um: float | None, config_um: float | None, transform_um: float | None = None
-) -> tuple[float, tuple[str, ...]]:
-    """The side of a pixel in um that holds for both masks: the transform's, the config's, the masks', in this order.
+) -> tuple[float | None, tuple[str, ...]]:
+    """Side of a pixel in um for both masks: the transform's, the config's or the masks', in this order.
 
     Parameters
     ----------
-    source_um, target_um : float, optional
-        What the files say.
-    config_um : float, optional
-        What the config says.
+    source_um, target_um, config_um, transform_um : float, optional
+        Pixel size of each; None if unknown.
 
     Returns
     -------
-    px_size_um, notices
-        The notices are sentences for a person: what was overruled, or taken from one mask alone.
+    px_size_um : float or None
+        None if no pixel size is known.
+    notices : tuple of str
+        Sentences for the user: sizes that were overruled, or a size taken from one mask alone.
     """
-    from_masks = [(name, um) for name, um in (("source", source_um), ("target", target_um)) if um]
-    chosen, origin = UNKNOWN_UM if config_um is None else config_um, "the config"
+    from_masks = [(name, um) for name, um in (("source", source_um), ("target", target_um)) if um is not None]
+    chosen, origin = config_um, "the config"
     if transform_um is not None:
         chosen, origin = transform_um, "the transform"
         if config_um is not None:
@@ -39,12 +38,17 @@ def shared_pixel_size(
             raise PixelSizeError(
                 "both masks to have one pixel size",
                 f"{sizes[0]:g} um in the source and {sizes[-1]:g} um in the target",
-                "resample one of them, or give the size that is right as px_size_um",
+                "resample one of them, or give the right size as px_size_um",
+                field="px_size_um",
             )
         chosen, origin = sizes[0], f"the {from_masks[0][0]}"
         if len(from_masks) == 1:
-            return chosen, (f"only {origin} says how large a pixel is: {chosen:g} um is used for both",)
+            return chosen, (f"only {origin} has a pixel size: {chosen:g} um is used for both",)
+    if chosen is None:
+        return None, ()
     others = [
-        f"the {name} says {um:g} um" for name, um in from_masks if not math.isclose(um, chosen, rel_tol=_SAME_SIZE)
+        f"the {name} has {um:g} um" for name, um in from_masks if not math.isclose(um, chosen, rel_tol=_SAME_SIZE)
     ]
-    return chosen, ((f"a pixel is {chosen:g} um by {origin}, although {' and '.join(others)}",) if others else ())
+    if not others:
+        return chosen, ()
+    return chosen, (f"the pixel size is {chosen:g} um, from {origin}, although {' and '.join(others)}",)

@@ -1,41 +1,56 @@
-"""Down and up: sum-pool blocks of `s x s` pixels, and splat a block's value back onto its pixels."""
+"""Sum-pool blocks of pixels, and write a block's value back onto its pixels; any number of axes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from pairframe.types import Float, Int
 
 # Work in strips of about this many pixels (1 MiB of float64): they stay in the cache, and no temporary is large.
 _CHUNK_PIXELS = 1 << 17
 
 
-def sum_pool(crop: NDArray[np.generic], s: int, out: Float) -> None:
-    """Write the sums of the `s x s` blocks of `crop` into `out`.
+def sum_pool(crop: NDArray[np.generic], s: int | Sequence[int], out: Float) -> None:
+    """Write the sums of the blocks of `crop` into `out`.
 
     Parameters
     ----------
-    crop : (h, w) array, any numeric dtype
-        ``h <= s * Hw`` and ``w <= s * Ww``; what is missing at the bottom and right counts as zero.
-    s : int
+    crop : array, any numeric dtype
+        At most ``s`` times as long as `out` along each axis; missing pixels at the far ends count as zero.
+    s : int, or one int per axis
         Block side in pixels.
-    out : (Hw, Ww) float64
+    out : float64, one entry per block
         Overwritten. Exact for integer masses (sums below 2**53).
     """
-    if s == 1:
-        out[: crop.shape[0], : crop.shape[1]] = crop
-        out[crop.shape[0] :] = 0
-        out[:, crop.shape[1] :] = 0
-        return
+    sides = (s,) * crop.ndim if isinstance(s, int) else tuple(s)
+    if all(side == 1 for side in sides):
+        out[tuple(slice(n) for n in crop.shape)] = crop
+        for axis, n in enumerate(crop.shape):
+            out[(slice(None),) * axis + (slice(n, None),)] = 0
+    elif crop.ndim == 1:
+        out[:] = _sum_runs(crop[:, None], sides[0], len(out))[:, 0]
+    elif crop.ndim == 2:
+        _sum_pool_image(crop, sides[0], sides[1], out)
+    else:
+        for k, pooled in enumerate(out):
+            slab = crop[k * sides[0] : (k + 1) * sides[0]]
+            if len(slab):
+                sum_pool(slab.sum(axis=0, dtype=np.float64), sides[1:], pooled)
+            else:
+                pooled[...] = 0
+
+
+def _sum_pool_image(crop: NDArray[np.generic], rows_per_block: int, columns_per_block: int, out: Float) -> None:
     h, w = crop.shape
     step = max(1, _CHUNK_PIXELS // max(1, w))
     for first in range(0, out.shape[0], step):
         last = min(first + step, out.shape[0])
-        rows = _sum_runs(crop[first * s : min(last * s, h)], s)
-        out[first : first + rows.shape[0]] = _sum_runs(rows.T, s, out.shape[1]).T
+        rows = _sum_runs(crop[first * rows_per_block : min(last * rows_per_block, h)], rows_per_block)
+        out[first : first + rows.shape[0]] = _sum_runs(rows.T, columns_per_block, out.shape[1]).T
         out[first + rows.shape[0] : last] = 0
 
 
@@ -52,8 +67,8 @@ def _sum_runs(array: NDArray[np.generic], s: int, n_runs: int | None = None) -> 
     return total
 
 
-def real_pixels_per_block(n_pixels: int, s: int, n_blocks: int) -> NDArray[np.int64]:
-    """How many of a block's `s` pixels along one axis exist; (n_blocks,) ints in 1..s."""
+def real_pixels_per_block(n_pixels: int, s: int, n_blocks: int) -> Int:
+    """Number of each block's `s` pixels along one axis that exist; (n_blocks,) ints in 1..s."""
     return np.minimum(s, n_pixels - s * np.arange(n_blocks))
 
 
@@ -61,27 +76,41 @@ def splat(
     value_work: NDArray[Any],
     s: int,
     out: NDArray[np.generic],
-    pixels_hw: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+    n_axes: int,
+    real_pixels: Sequence[Int] | None = None,
 ) -> None:
     """Write each block's value onto its real pixels.
 
     Parameters
     ----------
-    value_work : (Hw, Ww) or (Hw, Ww, k)
-        One value per block.
+    value_work : one value per block, with `n_axes` grid axes; further axes, such as channels, come last
     s : int
         Block side in pixels.
-    out : (h, w) or (h, w, k) view
-        Overwritten; ``h <= s * Hw``: a border block is written only where pixels exist.
-    pixels_hw : ((Hw,), (Ww,)), optional
-        How many real pixels each block has along both axes: share its value out among them instead of repeating it.
+    out : view, with the same axes
+        Overwritten; at most ``s`` times as long as `value_work`: a border block is written only where pixels exist.
+    real_pixels : one (n_blocks,) per grid axis, optional
+        Number of real pixels of each block along that axis: divide its value among them instead of repeating it.
     """
+    if n_axes == 2:
+        _splat_image(value_work, s, out, real_pixels)
+        return
+    for k, value in enumerate(value_work):
+        pixels = out[k * s : (k + 1) * s]
+        shared = value if real_pixels is None else value / real_pixels[0][k]
+        if n_axes == 1:
+            pixels[...] = shared
+            continue
+        splat(shared, s, pixels[0], n_axes - 1, None if real_pixels is None else real_pixels[1:])
+        pixels[1:] = pixels[0]
+
+
+def _splat_image(value_work: NDArray[Any], s: int, out: NDArray[np.generic], real_pixels: Sequence[Int] | None) -> None:
     n_rows, w = value_work.shape[0], out.shape[1]
     step = max(1, _CHUNK_PIXELS // max(1, w))
     for first in range(0, n_rows, step):
         values = value_work[first : first + step]
-        if pixels_hw is not None:
-            values = values / (pixels_hw[0][first : first + step, None] * pixels_hw[1])
+        if real_pixels is not None:
+            values = values / (real_pixels[0][first : first + step, None] * real_pixels[1])
         stretched = np.repeat(values, min(s, w), axis=1)[:, :w]
         target = out[first * s : (first + step) * s]
         for k in range(min(s, target.shape[0])):

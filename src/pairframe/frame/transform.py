@@ -1,4 +1,4 @@
-"""`GridTransform`: the one owner of coordinates, mass and units between canonical image and work grid."""
+"""`GridTransform`: coordinates, mass and units between the canonical image and the work grid."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairframe.errors import CropPolicyError, TransformError
+from pairframe import checks, plain_json
+from pairframe.errors import FrameError
 from pairframe.frame import golden
-from pairframe.frame.box import BoxYX
+from pairframe.frame.box import Box, BoxYX
 from pairframe.frame.bucket import check_bucket_mode, parse_bucket_shapes, pick_bucket
 from pairframe.frame.crop import (
+    Boxes,
     check_density,
     check_factor,
     check_pad,
     check_pair,
-    check_px_size,
     make_divisible,
     shares_outside,
     union_box,
@@ -35,8 +36,9 @@ from pairframe.frame.fields import (
 )
 from pairframe.frame.pool import real_pixels_per_block, splat, sum_pool
 from pairframe.masks.arrays import as_numeric, finite_total
+from pairframe.types import Float
+from pairframe.units import Units
 
-Float = NDArray[np.float64]
 CropPolicy = Literal["union", "fixed", "bucketed"]
 CROP_POLICIES = ("union", "fixed", "bucketed")
 BucketMode = Literal["next_larger", "nearest"]
@@ -61,8 +63,8 @@ class GridTransform:
         Where the crop lives in that array.
     work_pad_offsets_yx : (dy, dx)
         Its corner there.
-    px_size_um : float
-        Side of a canonical pixel in um.
+    px_size_um : float or None
+        Side of a canonical pixel in um. None: unknown, and the lengths and areas below are in pixels; see `units`.
     clipped_share_ab : (float, float)
         Share of each mask's mass outside the crop; zero unless clipping was allowed.
     """
@@ -73,13 +75,13 @@ class GridTransform:
     work_shape_hw: tuple[int, int]
     work_valid_box_yx: BoxYX
     work_pad_offsets_yx: tuple[int, int]
-    px_size_um: float
+    px_size_um: float | None
     clipped_share_ab: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         s = check_factor(self.downsample_factor)
         object.__setattr__(self, "downsample_factor", s)
-        object.__setattr__(self, "px_size_um", check_px_size(self.px_size_um))
+        object.__setattr__(self, "px_size_um", self.units.px_size_um)
         for name, least in (("canon_shape_hw", 1), ("work_shape_hw", 1), ("work_pad_offsets_yx", 0)):
             object.__setattr__(self, name, int_pair(getattr(self, name), name, least))
         object.__setattr__(self, "clipped_share_ab", share_pair(self.clipped_share_ab, "clipped_share_ab"))
@@ -105,7 +107,7 @@ class GridTransform:
         override_pair_bbox: BoxYX | None = None,
         bucket_shapes: Sequence[tuple[int, int]] | None = None,
         bucket_mode: BucketMode = "next_larger",
-        px_size_um: float = 8.0,
+        px_size_um: float | None = 8.0,
         allow_clipping: bool = False,
     ) -> GridTransform:
         """The shared frame of two canonical masks or densities.
@@ -113,7 +115,7 @@ class GridTransform:
         Parameters
         ----------
         mask_a, mask_b : (Hc, Wc) array-like
-            Finite and non-negative, on one canvas; one of them may be empty. A `Mask` counts as its values.
+            Finite and non-negative, on one canvas; one of them may be empty. A `Mask` stands for its values.
         s : int
             Downsample factor, >= 1.
         pad : int
@@ -124,28 +126,55 @@ class GridTransform:
         bucket_shapes : list of (Hb, Wb), in WORK pixels
         bucket_mode : {"next_larger", "nearest"}
             See `pairframe.frame.pick_bucket`.
-        px_size_um : float
+        px_size_um : float or None
             Side of a canonical pixel in um. The default is a convention, not a measurement: give your own, such as
-            ``mask.px_size_um``, or 1.0 for lengths in pixels.
+            ``mask.px_size_um``. None means unknown: lengths are then in pixels.
         allow_clipping : bool
             Let a ``fixed`` box cut mass away; the lost shares are recorded in `clipped_share_ab`.
         """
-        if crop_policy not in CROP_POLICIES:
-            raise CropPolicyError(
-                f"crop_policy one of {', '.join(CROP_POLICIES)}", repr(crop_policy), "use one of these"
-            )
+        checks.choice(crop_policy, "crop_policy", CROP_POLICIES, error=FrameError)
         check_bucket_mode(bucket_mode)
-        require_used(crop_policy, override_pair_bbox, bucket_shapes, allow_clipping)
-        s, pad, px_size_um = check_factor(s), check_pad(pad), check_px_size(px_size_um)
+        s, pad, px_size_um = check_factor(s), check_pad(pad), Units(px_size_um).px_size_um
         a, b, tight_boxes = check_pair(mask_a, mask_b)
-        canvas = (a.shape[0], a.shape[1])
+        return cls.from_densities(
+            a,
+            b,
+            tight_boxes,
+            s,
+            pad,
+            crop_policy,
+            override_pair_bbox,
+            bucket_shapes,
+            bucket_mode,
+            px_size_um,
+            allow_clipping,
+        )
 
+    @classmethod
+    def from_densities(
+        cls,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        tight_boxes: Boxes,
+        s: int,
+        pad: int,
+        crop_policy: str,
+        override_pair_bbox: BoxYX | None,
+        bucket_shapes: Sequence[tuple[int, int]] | None,
+        bucket_mode: str,
+        px_size_um: float | None,
+        allow_clipping: bool,
+    ) -> GridTransform:
+        """`from_pair` for arguments that were checked before; `tight_boxes` are those of `a` and `b`, (Hc, Wc) each."""
+        require_used(crop_policy, override_pair_bbox, bucket_shapes, allow_clipping)
+        canvas = (a.shape[0], a.shape[1])
         if crop_policy == "fixed":
-            assert override_pair_bbox is not None  # require_used saw to it
-            box = override_pair_bbox.clamp(canvas)
+            assert override_pair_bbox is not None  # checked by require_used
+            box: Box = override_pair_bbox.clamp(canvas)
         else:
             box = union_box(tight_boxes, pad, canvas)
-        crop = make_divisible(box, s, canvas)
+        whole_blocks = make_divisible(box, s, canvas)
+        crop = BoxYX.of(whole_blocks.lo, whole_blocks.hi)
         work_shape = (crop.h // s, crop.w // s)
         bucket = work_shape
         if crop_policy == "bucketed":
@@ -155,7 +184,7 @@ class GridTransform:
             pair_crop_box_yx=crop,
             downsample_factor=s,
             work_shape_hw=bucket,
-            work_valid_box_yx=BoxYX(0, work_shape[0], 0, work_shape[1]),
+            work_valid_box_yx=BoxYX.of((0, 0), work_shape),
             work_pad_offsets_yx=(0, 0),
             px_size_um=px_size_um,
             clipped_share_ab=shares_outside(a, b, tight_boxes, crop, allow_clipping),
@@ -167,14 +196,19 @@ class GridTransform:
     # --- units -------------------------------------------------------------------------------
 
     @property
+    def units(self) -> Units:
+        """The unit of lengths and areas: um, or px if no pixel size is known."""
+        return Units(self.px_size_um)
+
+    @property
     def px_area_um2(self) -> float:
         """Area of a canonical pixel."""
-        return self.px_size_um**2
+        return self.units.px_area
 
     @property
     def work_px_size_um(self) -> float:
         """Side of a work pixel."""
-        return self.downsample_factor * self.px_size_um
+        return self.downsample_factor * self.units.px_size
 
     @property
     def work_px_area_um2(self) -> float:
@@ -199,14 +233,18 @@ class GridTransform:
         """
         array, _ = check_density(density, "density")
         require_shape(array.shape, self.canon_shape_hw, "density")
+        return self.pool(array, debug=debug)
+
+    def pool(self, density: NDArray[Any], *, debug: bool = False) -> Float:
+        """`to_work` for a density that was checked before."""
         mass_work = new_array(self.work_shape_hw, 0.0, "work grid")
         valid = mass_work[self.work_valid_box_yx.slices]
-        with np.errstate(over="ignore"):  # finite_total says it in words
-            # Slicing stops at the canvas edge by itself, and sum_pool takes what is missing as empty.
-            sum_pool(array[self.pair_crop_box_yx.slices], self.downsample_factor, valid)
+        with np.errstate(over="ignore"):  # finite_total raises the error
+            # Slicing stops at the canvas edge, and sum_pool counts missing pixels as empty.
+            sum_pool(density[self.pair_crop_box_yx.slices], self.downsample_factor, valid)
         finite_total(valid, "density")
         if golden.is_debug(debug):
-            golden.check_pooling(self, array, mass_work)
+            golden.check_pooling(self, density, mass_work)
         return mass_work
 
     def rasterize_to_canon(self, mass_work: ArrayLike, *, debug: bool = False) -> Float:
@@ -227,10 +265,12 @@ class GridTransform:
         crop, s = self.pair_crop_box_yx, self.downsample_factor
         valid = work[self.work_valid_box_yx.slices]
         finite_total(valid, "mass_work")
-        real_h = real_pixels_per_block(self.canon_shape_hw[0] - crop.y0, s, valid.shape[0])
-        real_w = real_pixels_per_block(self.canon_shape_hw[1] - crop.x0, s, valid.shape[1])
+        real_pixels = [
+            real_pixels_per_block(side - first, s, n_blocks)
+            for side, first, n_blocks in zip(self.canon_shape_hw, crop.lo, valid.shape, strict=True)
+        ]
         mass_canon = new_array(self.canon_shape_hw, 0.0, "canvas")
-        splat(valid, s, mass_canon[crop.slices], pixels_hw=(real_h, real_w))
+        splat(valid, s, mass_canon[crop.slices], valid.ndim, real_pixels)
         if golden.is_debug(debug):
             golden.check_lifting(self, work, mass_canon)
         return mass_canon
@@ -245,13 +285,14 @@ class GridTransform:
 
         Returns
         -------
-        (Hc, Wc, 2) float64 in um per frame, constant over a block; NaN outside the crop: there nothing is known.
+        (Hc, Wc, 2) float64 in um per frame, constant over a block; NaN outside the crop, where no displacement is known.
         """
         work = as_numeric(velocity_work_px, "velocity_work_px")
         require_shape(work.shape, (*self.work_shape_hw, 2), "velocity_work_px")
         velocity_um = new_array((*self.canon_shape_hw, 2), np.nan, "canvas")
         valid = work[self.work_valid_box_yx.slices]
-        splat(valid * self.work_px_size_um, self.downsample_factor, velocity_um[self.pair_crop_box_yx.slices])
+        in_crop = velocity_um[self.pair_crop_box_yx.slices]
+        splat(valid * self.work_px_size_um, self.downsample_factor, in_crop, n_axes=valid.ndim - 1)
         return velocity_um
 
     # --- coordinates: canonical <-> work -----------------------------------------------------
@@ -262,7 +303,7 @@ class GridTransform:
         Integers are pixel indices: the answer is the index of the work pixel that holds that pixel. Floats are points,
         with pixel ``i`` covering ``[i, i + 1)``: the answer is the exact point.
         """
-        yx = parse_points(canon_yx) - np.array([self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0])
+        yx = parse_points(canon_yx) - np.array(self.pair_crop_box_yx.lo)
         s = self.downsample_factor
         work_yx: NDArray[Any] = (yx // s if yx.dtype.kind == "i" else yx / s) + np.array(self.work_pad_offsets_yx)
         return work_yx
@@ -270,40 +311,40 @@ class GridTransform:
     def work_to_canon_yx(self, work_yx: ArrayLike) -> NDArray[Any]:
         """Map work positions (..., 2) to canonical ones: a block's first pixel, or the exact point for floats."""
         yx = parse_points(work_yx) - np.array(self.work_pad_offsets_yx)
-        canon_yx: NDArray[Any] = yx * self.downsample_factor + np.array(
-            [self.pair_crop_box_yx.y0, self.pair_crop_box_yx.x0]
-        )
+        canon_yx: NDArray[Any] = yx * self.downsample_factor + np.array(self.pair_crop_box_yx.lo)
         return canon_yx
 
     # --- keeping -----------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """One line of JSON; `from_json` gives an equal transform back."""
+        """One line of JSON; `from_json` turns it into an equal transform."""
         fields = vars(self)
-        return json.dumps(fields | {name: vars(box) for name, box in fields.items() if isinstance(box, BoxYX)})
+        return json.dumps(fields | {name: box.to_dict() for name, box in fields.items() if isinstance(box, BoxYX)})
 
     @classmethod
     def from_json(cls, text: str) -> GridTransform:
         """The transform that `to_json` wrote."""
         try:
-            fields = json.loads(text)
+            fields = plain_json.parse(text)
             for name in ("pair_crop_box_yx", "work_valid_box_yx"):
                 fields[name] = BoxYX(**fields[name])
             return cls(**fields)
         except (ValueError, TypeError, KeyError) as error:
-            if isinstance(error, TransformError):
+            if isinstance(error, FrameError):
                 raise
-            raise TransformError(
+            raise FrameError(
                 "the JSON of a GridTransform", str(error), "write it with GridTransform.to_json"
             ) from error
 
     def __repr__(self) -> str:
         crop, (hw, ww) = self.pair_crop_box_yx, self.work_shape_hw
-        valid = self.work_valid_box_yx.shape_hw
+        valid = self.work_valid_box_yx.shape
         bucket = "" if valid == (hw, ww) else f" in a {hw} x {ww} bucket at {self.work_pad_offsets_yx}"
         clipped = f", clipped {self.clipped_share_ab}" if any(self.clipped_share_ab) else ""
+        unit = self.units.length
+        size = "" if self.units.in_px else f" of {self.units.px_size:g} um"
         return (
-            f"GridTransform(canvas {self.canon_shape_hw[0]} x {self.canon_shape_hw[1]} px of {self.px_size_um:g} um, "
+            f"GridTransform(canvas {self.canon_shape_hw[0]} x {self.canon_shape_hw[1]} px{size}, "
             f"crop y {crop.y0}:{crop.y1} x {crop.x0}:{crop.x1}, "
-            f"s={self.downsample_factor} -> work {valid[0]} x {valid[1]} px of {self.work_px_size_um:g} um{bucket}{clipped})"
+            f"s={self.downsample_factor} -> work {valid[0]} x {valid[1]} px of {self.work_px_size_um:g} {unit}{bucket}{clipped})"
         )

@@ -1,6 +1,6 @@
-"""MEAN: potentials of a solved pair come in, the maps that people read go out.
+"""MAPS: potentials of a solved pair come in, the maps that people read go out.
 
-It owns what created, destroyed, moved and noise mean, and never writes out a dense plan.
+It defines created, destroyed, moved and noise, on grids with any number of axes, and never builds a dense plan.
 It must not know about files, configs or how results are kept.
 """
 
@@ -9,13 +9,6 @@ from pairframe.maps.displacement import displacement
 from pairframe.maps.divergence import Divergence, divergence_of
 from pairframe.maps.lift import CanonicalMaps, carry_to_grid, lift
 from pairframe.maps.plan import MAX_DENSE_ENTRIES, PlanOperator
-from pairframe.maps.selves import (
-    SelfTransport,
-    SolvedPair,
-    clear_self_cache,
-    self_transport,
-    solve_pair,
-)
 from pairframe.maps.spread import spread_part
 
 __all__ = [
@@ -24,15 +17,10 @@ __all__ = [
     "Divergence",
     "FeasiblePart",
     "PlanOperator",
-    "SelfTransport",
-    "SolvedPair",
     "carry_to_grid",
-    "clear_self_cache",
     "displacement",
     "divergence_of",
     "feasible_part",
     "lift",
-    "self_transport",
-    "solve_pair",
     "spread_part",
 ]

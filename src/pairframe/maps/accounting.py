@@ -11,17 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.maps.kernels import Moments, PlanKernel
 from pairframe.maps.plan import PlanOperator
-
-Float = NDArray[np.float64]
+from pairframe.problem import on_grid
+from pairframe.types import Float
 
 
 @dataclass(frozen=True, eq=False)
 class FeasiblePart:
-    """What moved, what was destroyed and what was created. (H, W) arrays on the work grid, mass per work pixel.
+    """The mass that moved, was destroyed and was created. Arrays over the work grid, mass per work pixel.
+
+    The shapes below are those of images; volumes have (Z, Y, X).
 
     Attributes
     ----------
@@ -33,8 +34,8 @@ class FeasiblePart:
         a - Q1 and b - Q'1; never negative.
     left_share : (H, W)
         Q1/a in the problem's own units; 0 off the source.
-    shift_yx : (H, W, 2)
-        Mean target position minus the pixel's own, work px; NaN where nothing left.
+    displacement : (H, W, 2)
+        Mean target position minus the pixel's own, work px, in the order of the grid's axes; NaN where no mass left.
     cost_source, cost_target : (H, W)
         ``sum_j Q_ij C_ij`` and ``sum_i Q_ij C_ij``: mass times work px^2 (``euclidean``: work px).
     """
@@ -45,7 +46,7 @@ class FeasiblePart:
     destroyed: Float
     created: Float
     left_share: Float
-    shift_yx: Float
+    displacement: Float
     cost_source: Float
     cost_target: Float
 
@@ -61,7 +62,7 @@ class FeasiblePart:
         return destroyed / (destroyed + self.transported)
 
     def in_units_of(self, mass_a: Float, mass_b: Float, mass_scale: float) -> FeasiblePart:
-        """The same plan times `mass_scale`, as a part of the masses that came in, (H, W) each.
+        """The same plan times `mass_scale`, as a part of the original masses, arrays over the grid.
 
         They are at least `mass_scale` times the problem's (more under ``normalization="each"``: the rest is
         destroyed or created).
@@ -81,7 +82,7 @@ class FeasiblePart:
 
 
 def feasible_part(plan: PlanOperator) -> FeasiblePart:
-    """Read the books from a plan, whatever its potentials are.
+    """The feasible part of a plan with any potentials.
 
     Returns
     -------
@@ -103,31 +104,26 @@ def feasible_part(plan: PlanOperator) -> FeasiblePart:
     transported, left, arrived = _one_total(a * share_a, b * share_b)
     cost_a = 0.5 * a * (rows_first_a.share * rows_first_a.cost + columns_first_a.share * columns_first_a.cost)
     cost_b = 0.5 * b * (rows_first_b.share * rows_first_b.cost + columns_first_b.share * columns_first_b.cost)
-    shift = rows_first_a.share * rows_first_a.shift_yx + columns_first_a.share * columns_first_a.shift_yx
+    displacement = rows_first_a.share * rows_first_a.displacement + columns_first_a.share * columns_first_a.displacement
     with np.errstate(invalid="ignore", divide="ignore"):
-        shift = np.where(share_a > 0, shift / (2.0 * share_a), np.nan)
-
-    def on_grid(vector: Float, side: str, outside: float = 0.0) -> Float:
-        array = np.full((*problem.shape_hw, *vector.shape[1:]), outside)
-        array[on_a if side == "a" else on_b] = vector
-        return array
+        displacement = np.where(share_a > 0, displacement / (2.0 * share_a), np.nan)
 
     return FeasiblePart(
         transported=transported,
-        left=on_grid(left, "a"),
-        arrived=on_grid(arrived, "b"),
-        destroyed=on_grid(np.maximum(a - left, 0.0), "a"),
-        created=on_grid(np.maximum(b - arrived, 0.0), "b"),
-        left_share=on_grid(share_a, "a"),
-        shift_yx=on_grid(shift.T, "a", np.nan),
-        cost_source=on_grid(cost_a, "a"),
-        cost_target=on_grid(cost_b, "b"),
+        left=on_grid(left, on_a),
+        arrived=on_grid(arrived, on_b),
+        destroyed=on_grid(np.maximum(a - left, 0.0), on_a),
+        created=on_grid(np.maximum(b - arrived, 0.0), on_b),
+        left_share=on_grid(share_a, on_a),
+        displacement=on_grid(displacement.T, on_a, np.nan),
+        cost_source=on_grid(cost_a, on_a),
+        cost_target=on_grid(cost_b, on_b),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One side of a plan over its support (n,): logs of mass, weight and marginal, and the kernel that it sees by."""
+    """One side of a plan over its support, (n,) each: logs of mass, weight and marginal; sums over the other side."""
 
     log_mass: Float
     log_weight: Float
@@ -136,37 +132,37 @@ class _Side:
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken:
-    """What one order takes of one side: shares of its mass (n,), mean shifts (2, n), mean costs (n,)."""
+class _Remainder:
+    """The mass that one order of scaling leaves on a side: shares (n,), mean displacements (ndim, n), mean costs (n,)."""
 
     share: Float
-    shift_yx: Float
+    displacement: Float
     cost: Float
 
 
-def _first_then_second(first: _Side, second: _Side) -> tuple[_Taken, _Taken]:
+def _first_then_second(first: _Side, second: _Side) -> tuple[_Remainder, _Remainder]:
     """Scale one side by min(1, a/p), then the other by min(1, b/q) of what is left: two kernel applications.
 
     Row scales do not change the means over a row, nor column scales those over a column; so each side's means can be
     read where its own sums are.
     """
-    with np.errstate(invalid="ignore"):  # exponents beyond float64 (an epsilon of 1e-300) are seen to in `_taken`
+    with np.errstate(invalid="ignore"):  # `_remainder` handles exponents beyond float64 (an epsilon of 1e-300)
         weight = first.log_weight + np.minimum(first.log_mass - first.log_marginal, 0.0)
         from_second = second.kernel.moments(weight)
         log_q = second.log_weight + from_second.log_sum
         from_first = first.kernel.moments(second.log_weight + np.minimum(second.log_mass - log_q, 0.0))
         log_p = weight + from_first.log_sum
-    return _taken(first, log_p, from_first), _taken(second, log_q, from_second)
+    return _remainder(first, log_p, from_first), _remainder(second, log_q, from_second)
 
 
-def _taken(side: _Side, log_sum: Float, moments: Moments) -> _Taken:
-    # Sums that rounding, or exponents beyond its reach, put above the mass are held to it.
+def _remainder(side: _Side, log_sum: Float, moments: Moments) -> _Remainder:
+    # Rounding, or exponents beyond float64, may put sums above the mass: limit them to it.
     share = np.nan_to_num(np.exp(np.minimum(log_sum - side.log_mass, 0.0)), nan=0.0)
-    return _Taken(share, np.nan_to_num(moments.shift_yx), np.nan_to_num(moments.cost))
+    return _Remainder(share, np.nan_to_num(moments.displacement), np.nan_to_num(moments.cost))
 
 
 def _one_total(left: Float, arrived: Float) -> tuple[float, Float, Float]:
-    """What left is what arrived: bring both to the smaller total. They differ by rounding, or where a plan is garbage."""
+    """Scale both to the smaller total: the mass that left has arrived. They differ by rounding, or in a bad plan."""
     total_left, total_arrived = float(left.sum()), float(arrived.sum())
     transported = min(total_left, total_arrived)
     if total_left > transported:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pairframe.maps.selves import SolvedPair
+from pairframe.engines import Solution
 from pairframe.problem import Certificate, TransportProblem
 
 
@@ -34,15 +34,21 @@ class Divergence:
     error: float
 
 
-def divergence_of(solved: SolvedPair) -> Divergence:
-    """The divergence of a solved pair, in the units of its problem."""
-    solution, problem = solved.solution, solved.solution.problem
+def divergence_of(solution: Solution, self_solutions: tuple[Solution, Solution]) -> Divergence:
+    """The divergence of a solved pair, in the units of its problem.
+
+    Parameters
+    ----------
+    self_solutions : (Solution, Solution)
+        Of the source and of the target against themselves; with ``heat`` and ``product`` their totals may differ from the pair's.
+    """
+    problem = solution.problem
     if problem.is_symmetric:
         return Divergence(0.0, 0.0)
     value, error = _without_reference(solution.certificate, problem)
-    for own, total in ((solved.self_a, problem.total_a), (solved.self_b, problem.total_b)):
-        scale = total / own.total
-        own_value, own_error = _without_reference(own.solution.certificate, own.solution.problem)
+    for own, total in zip(self_solutions, (problem.total_a, problem.total_b), strict=True):
+        scale = total / own.problem.total_a
+        own_value, own_error = _without_reference(own.certificate, own.problem)
         value -= 0.5 * scale * own_value
         error += 0.5 * scale * own_error
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Sums over one support seen from the other, with where the weight lies and what it costs to get there."""
+"""Sums over one support seen from the other, with mean displacements and costs; any number of axes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,28 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from pairframe.types import Bool, Float
 
 _CHUNK_ENTRIES = 1 << 20  # of a dense block: 8 MiB a temporary
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What each output pixel sees, with weights ``w_j exp(-C_ij / eps)``.
+    """Total and means over the inputs at each output pixel, with weights ``w_j exp(-C_ij / eps)``.
 
     Attributes
     ----------
     log_sum : (n_out,)
-        Log of the total weight; -inf where nothing is seen, and then the means say nothing.
-    shift_yx : (2, n_out)
-        Mean position of the inputs minus the output's own, work px.
+        Log of the total weight; -inf where it is zero, and the means are meaningless there.
+    displacement : (ndim, n_out)
+        Mean position of the inputs minus the output's own, work px, one row per axis of the grid.
     cost : (n_out,)
         Mean cost to the inputs, work px^2 (``euclidean``: work px), >= 0.
     """
 
     log_sum: Float
-    shift_yx: Float
+    displacement: Float
     cost: Float
 
 
@@ -47,28 +45,33 @@ class PlanKernel(Protocol):
         """(n_in,) -> `Moments` at every output."""
 
 
-def make_kernel(support_in: Bool, support_out: Bool, epsilon: float, metric: str) -> PlanKernel:
-    """The fast separable kernel where the metric allows it, dense blocks otherwise; always float64."""
+def make_kernel(
+    support_in: Bool, support_out: Bool, epsilon: float, metric: str, spacing: tuple[float, ...] = ()
+) -> PlanKernel:
+    """The fast separable kernel where the metric allows it, dense blocks otherwise; always float64.
+
+    `spacing` is the distance between neighbouring pixels along each axis, work px; 1 by default.
+    """
     if metric == "sqeuclidean":
-        return SeparableKernel(support_in, support_out, epsilon)
-    return DenseKernel(support_in, support_out, epsilon, metric)
+        return SeparableKernel(support_in, support_out, epsilon, spacing)
+    return DenseKernel(support_in, support_out, epsilon, metric, spacing)
 
 
 class SeparableKernel:
     """Squared Euclidean: never an n x m array."""
 
-    def __init__(self, support_in: Bool, support_out: Bool, epsilon: float) -> None:
-        from pairframe.engines.grid.kernel import SupportKernel  # loads the compiler: only when there is work for it
+    def __init__(self, support_in: Bool, support_out: Bool, epsilon: float, spacing: tuple[float, ...] = ()) -> None:
+        from pairframe.engines.grid.kernel import SupportKernel  # imported on first use: it loads the compiler
 
-        self._kernel = SupportKernel(support_in, support_out, epsilon)
-        yx_in, yx_out = (np.array(np.nonzero(on), dtype=np.float64) for on in (support_in, support_out))
+        self._kernel = SupportKernel(support_in, support_out, epsilon, spacing=spacing)
+        x_in, x_out = (_positions(on, spacing).T for on in (support_in, support_out))
         # Seen from the middle, squares stay small: the mean cost is a difference of squares.
-        low = np.minimum(yx_in.min(axis=1), yx_out.min(axis=1))
-        high = np.maximum(yx_in.max(axis=1), yx_out.max(axis=1))
+        low = np.minimum(x_in.min(axis=1), x_out.min(axis=1))
+        high = np.maximum(x_in.max(axis=1), x_out.max(axis=1))
         middle = np.round(0.5 * (low + high))[:, None]
-        yx_in -= middle
-        self._yx_out: Float = yx_out - middle
-        self._channels = np.vstack([yx_in, (yx_in**2).sum(axis=0)])
+        x_in -= middle
+        self._x_out: Float = x_out - middle
+        self._channels = np.vstack([x_in, (x_in**2).sum(axis=0)])
 
     def log_sum(self, log_weight: Float) -> Float:
         """See `PlanKernel`."""
@@ -79,23 +82,25 @@ class SeparableKernel:
         return self._kernel.log_sum_and_means(log_weight, channels)
 
     def moments(self, log_weight: Float) -> Moments:
-        """|x_i - x_j|^2 = |x_j|^2 - 2 x_i.x_j + |x_i|^2, so three averages are enough."""
+        """|x_i - x_j|^2 = |x_j|^2 - 2 x_i.x_j + |x_i|^2, so the averages of x_j and |x_j|^2 are enough."""
         log_sum, means = self._kernel.log_sum_and_means(log_weight, self._channels)
-        shift = means[:2] - self._yx_out
-        spread = np.maximum(means[2] - (means[:2] ** 2).sum(axis=0), 0.0)
-        return Moments(log_sum, shift, spread + (shift**2).sum(axis=0))
+        displacement = means[:-1] - self._x_out
+        spread = np.maximum(means[-1] - (means[:-1] ** 2).sum(axis=0), 0.0)
+        return Moments(log_sum, displacement, spread + (displacement**2).sum(axis=0))
 
 
 class DenseKernel:
     """Any metric, in blocks of output rows: n m exponentials, but never an n x m array."""
 
-    def __init__(self, support_in: Bool, support_out: Bool, epsilon: float, metric: str) -> None:
-        self._yx_in, self._yx_out = (np.argwhere(on).astype(np.float64) for on in (support_in, support_out))
+    def __init__(
+        self, support_in: Bool, support_out: Bool, epsilon: float, metric: str, spacing: tuple[float, ...] = ()
+    ) -> None:
+        self._x_in, self._x_out = (_positions(on, spacing) for on in (support_in, support_out))
         self._epsilon, self._metric = epsilon, metric
 
     def log_sum(self, log_weight: Float) -> Float:
         """See `PlanKernel`."""
-        return self._run(log_weight, np.empty((0, len(self._yx_in))))[0]
+        return self._run(log_weight, np.empty((0, len(self._x_in))))[0]
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         """See `PlanKernel`."""
@@ -104,14 +109,14 @@ class DenseKernel:
 
     def moments(self, log_weight: Float) -> Moments:
         """See `PlanKernel`."""
-        log_sum, means, cost = self._run(log_weight, self._yx_in.T)
-        return Moments(log_sum, means - self._yx_out.T, cost)
+        log_sum, means, cost = self._run(log_weight, self._x_in.T)
+        return Moments(log_sum, means - self._x_out.T, cost)
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float, Float]:
-        n_out = len(self._yx_out)
+        n_out = len(self._x_out)
         log_sum, means, cost = np.empty(n_out), np.zeros((len(channels), n_out)), np.zeros(n_out)
-        for rows in blocks(n_out, len(self._yx_in)):
-            block_cost = pairwise_cost(self._yx_out[rows], self._yx_in, self._metric)
+        for rows in blocks(n_out, len(self._x_in)):
+            block_cost = pairwise_cost(self._x_out[rows], self._x_in, self._metric)
             exponent = log_weight - block_cost / self._epsilon
             top = exponent.max(axis=1, keepdims=True)
             seen = np.isfinite(top)
@@ -124,9 +129,17 @@ class DenseKernel:
         return log_sum, means, cost
 
 
-def pairwise_cost(yx_out: Float, yx_in: Float, metric: str) -> Float:
-    """(k, 2), (n, 2) -> costs (k, n) in work px^2 or work px."""
-    squared: Float = (yx_out[:, 0, None] - yx_in[:, 0]) ** 2 + (yx_out[:, 1, None] - yx_in[:, 1]) ** 2
+def _positions(support: Bool, spacing: tuple[float, ...]) -> Float:
+    """(n, ndim), work px, in row-major order."""
+    positions = np.array(np.nonzero(support), dtype=np.float64)
+    return (positions * np.array(spacing)[:, None] if spacing else positions).T
+
+
+def pairwise_cost(x_out: Float, x_in: Float, metric: str) -> Float:
+    """Positions (k, ndim), (n, ndim) -> costs (k, n) in work px^2 or work px."""
+    squared = np.zeros((len(x_out), len(x_in)))
+    for out_along, in_along in zip(x_out.T, x_in.T, strict=True):
+        squared += (out_along[:, None] - in_along) ** 2
     return squared if metric == "sqeuclidean" else np.sqrt(squared)
 
 

@@ -1,17 +1,14 @@
-"""From the work grid to the canonical image: the same maps, in physical units."""
+"""Lift maps from the work grid to the canonical image, in physical units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.frame import GridTransform
 from pairframe.maps.accounting import FeasiblePart
-
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from pairframe.types import Bool, Float, Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +20,7 @@ class CanonicalMaps:
     mass_created, mass_destroyed : (Hc, Wc)
         Mass per canonical pixel.
     velocity_field : (Hc, Wc, 2)
-        um/frame, dy and dx; NaN off the source and where nothing left.
+        um/frame, dy and dx; NaN off the source and where no mass left.
     velocity_valid : (Hc, Wc) bool
     cost_source, cost_target : (Hc, Wc)
         Mass times um^2 (``euclidean``: um) per canonical pixel.
@@ -46,14 +43,14 @@ def lift(
     *,
     debug: bool = False,
 ) -> CanonicalMaps:
-    """Paint work-grid maps on the canonical image; sums of mass and cost stay what they are.
+    """Lift work-grid maps to the canonical image; sums of mass and cost do not change.
 
     Parameters
     ----------
     velocity_px : (Hw, Ww, 2)
         Work px per frame.
     on_source : (Hc, Wc) bool
-        The source's pixels: a work block may cover others, and those did not move.
+        The source's pixels; others that share a work block with them get no displacement.
     um_per_cost : float
         One unit of work cost in um^2 (or um).
     """
@@ -70,7 +67,7 @@ def lift(
 
 
 def carry_to_grid(old: GridTransform, new: GridTransform, *values_work: Float) -> list[Float]:
-    """Take maps from one work grid to another over the canonical image they share.
+    """Carry maps from one work grid to another through the canonical image they share.
 
     Parameters
     ----------
@@ -83,8 +80,8 @@ def carry_to_grid(old: GridTransform, new: GridTransform, *values_work: Float) -
     is none.
     """
     from_old, to_new = [], []
-    for axis in (0, 1):  # frames are not turned: a row goes to a row, a column to a column
-        points = np.zeros((new.work_shape_hw[axis], 2))
+    for axis, side in enumerate(new.work_shape_hw):  # frames are not rotated: each axis maps to itself
+        points = np.zeros((side, len(new.work_shape_hw)))
         points[:, axis] = np.arange(len(points)) + 0.5  # exact centres, not pixel indices
         index = np.floor(old.canon_to_work_yx(new.work_to_canon_yx(points))[:, axis]).astype(np.int64)
         inside = np.flatnonzero((index >= 0) & (index < old.work_shape_hw[axis]))
@@ -97,8 +94,8 @@ def carry_to_grid(old: GridTransform, new: GridTransform, *values_work: Float) -
     return carried
 
 
-def _as_slices(indices: list[NDArray[np.int64]]) -> tuple[slice, ...] | None:
-    """The same places as slices, many times quicker, where every index follows the one before it: grids of equal pixels."""
+def _as_slices(indices: list[Int]) -> tuple[slice, ...] | None:
+    """The same places as slices, which are many times faster, if all indices are consecutive: grids of equal pixels."""
     if not all(index.size and (np.diff(index) == 1).all() for index in indices):
         return None
     return tuple(slice(index[0], index[-1] + 1) for index in indices)

@@ -1,4 +1,4 @@
-"""`PlanOperator`: a transport plan as something to apply, not as a matrix."""
+"""`PlanOperator`: a transport plan as a linear operator, without its matrix."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pairframe import checks
 from pairframe.engines import Solution
-from pairframe.errors import PlanError, PlanTooLargeError
+from pairframe.errors import ProblemError
 from pairframe.maps.kernels import Moments, PlanKernel, blocks, make_kernel, pairwise_cost
-from pairframe.problem import TransportProblem
+from pairframe.problem import TransportProblem, on_grid
+from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 MAX_DENSE_ENTRIES = 10_000_000  # 80 MB
 
@@ -28,21 +28,22 @@ class PlanOperator:
     Parameters
     ----------
     problem : TransportProblem
-    potential_a, potential_b : (H, W)
-        In cost units, read on the supports only. -inf carries nothing, and so does what is not a number there.
+    potential_a, potential_b : arrays over the grid
+        In cost units, read on the supports only. Pixels with -inf or NaN carry no mass.
 
     Notes
     -----
-    Arrays are (H, W) on the work grid; rows of the plan are the source's pixels, columns the target's.
+    Arrays over the grid have the shape of the problem's masses, (H, W) for images. Rows of the plan are the source's
+    pixels, columns the target's.
     """
 
     def __init__(self, problem: TransportProblem, potential_a: ArrayLike, potential_b: ArrayLike) -> None:
         self.problem = problem
-        self.potential_a = _on_grid(potential_a, problem.shape_hw, "potential_a")
-        self.potential_b = _on_grid(potential_b, problem.shape_hw, "potential_b")
+        self.potential_a = _on_grid(potential_a, problem.shape, "potential_a")
+        self.potential_b = _on_grid(potential_b, problem.shape, "potential_b")
         log_a = _exponent(problem.log_u, self.potential_a, problem.support_a, problem.epsilon)
         log_b = _exponent(problem.log_v, self.potential_b, problem.support_b, problem.epsilon)
-        # A constant moved from one side to the other changes nothing, and a large one costs digits: share it out.
+        # A constant can move from one side to the other without effect, and a large one costs digits: balance it.
         top = float(log_b.max())
         if np.isfinite(top):
             log_a, log_b = log_a + top, log_b - top
@@ -51,14 +52,14 @@ class PlanOperator:
 
     @classmethod
     def of(cls, solution: Solution) -> PlanOperator:
-        """The plan that a solve ended with."""
+        """The plan of a solution."""
         return cls(solution.problem, solution.potential_a, solution.potential_b)
 
     # --- relatives ---------------------------------------------------------------------------
 
     def scaled(self, row_log_scale: ArrayLike, column_log_scale: ArrayLike) -> PlanOperator:
-        """The plan ``diag(r) P diag(c)``, from log r and log c, (H, W) or scalars; -inf carries nothing."""
-        eps, shape = self.problem.epsilon, self.problem.shape_hw
+        """The plan ``diag(r) P diag(c)``, from log r and log c, over the grid or scalars; -inf carries no mass."""
+        eps, shape = self.problem.epsilon, self.problem.shape
         log_r, log_c = (
             np.broadcast_to(np.asarray(x, dtype=np.float64), shape) for x in (row_log_scale, column_log_scale)
         )
@@ -81,14 +82,14 @@ class PlanOperator:
             here, there = problem.support_a, problem.support_b
             if side == "b":
                 here, there = there, here
-            self._kernels[side] = make_kernel(there, here, problem.epsilon, problem.metric)
+            self._kernels[side] = make_kernel(there, here, problem.epsilon, problem.metric, problem.spacing)
         return self._kernels[side]
 
     # --- sums --------------------------------------------------------------------------------
 
     @cached_property
     def row_moments(self) -> Moments:
-        """What each source pixel sees of the target; its log-sum is without the row's own weight."""
+        """Moments of the target at each source pixel; the log-sum is without the row's own weight."""
         return self.kernel_at("a").moments(self.log_weight_b)
 
     @cached_property
@@ -125,28 +126,33 @@ class PlanOperator:
         return float(cost[self.row_moments.cost > 0].sum())
 
     def apply(self, values_b: ArrayLike) -> Float:
-        """``sum_j P_ij x_j``: (H, W) on the target -> (H, W) on the source, 0 off its support."""
+        """``sum_j P_ij x_j``: from the target to the source, both over the grid; 0 off the support."""
         return self._apply(values_b, "a")
 
     def adjoint(self, values_a: ArrayLike) -> Float:
-        """``sum_i P_ij x_i``: (H, W) on the source -> (H, W) on the target, 0 off its support."""
+        """``sum_i P_ij x_i``: from the source to the target, both over the grid; 0 off the support."""
         return self._apply(values_a, "b")
 
     def row_means(self, channels: ArrayLike) -> Float:
-        """Means of target channels (H, W) or (c, H, W) over each row; NaN off the source and in empty rows."""
+        """Means of target channels over each row; NaN off the source and in empty rows.
+
+        `channels` is one array over the grid, or c of them along a first axis; the means have the same shape.
+        """
         return self._means(channels, "a")
 
     def column_means(self, channels: ArrayLike) -> Float:
-        """Means of source channels (H, W) or (c, H, W) over each column; NaN off the target and in empty columns."""
+        """Means of source channels over each column; NaN off the target and in empty columns. See `row_means`."""
         return self._means(channels, "b")
 
     def barycentric_map(self) -> Float:
-        """(H, W, 2): mean target (y, x) of each source pixel, work px; NaN off the support and in empty rows."""
-        moments, on = self.row_moments, self.problem.support_a
+        """Mean target position of each source pixel, work px, in the order of the grid's axes along the last axis.
+
+        (H, W, 2) for images. NaN off the support and in empty rows.
+        """
+        moments, problem = self.row_moments, self.problem
         seen = np.isfinite(self.log_row_sums)
-        target = np.full((*self.problem.shape_hw, 2), np.nan)
-        target[on] = np.where(seen[:, None], np.argwhere(on) + moments.shift_yx.T, np.nan)
-        return target
+        there = problem.positions(problem.support_a) + moments.displacement.T
+        return on_grid(np.where(seen[:, None], there, np.nan), problem.support_a, np.nan)
 
     # --- entries -----------------------------------------------------------------------------
 
@@ -160,10 +166,8 @@ class PlanOperator:
         """
         from scipy.sparse import csr_array
 
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise PlanError("k to be an integer >= 1", repr(k), "e.g. plan.top_rows(8)")
         n, m = len(self.log_weight_a), len(self.log_weight_b)
-        k = min(int(k), m)
+        k = min(checks.integer(k, "k", 1, fix="e.g. plan.top_rows(8)", error=ProblemError), m)
         columns, values = np.empty((n, k), dtype=np.int64), np.empty((n, k))
         for rows in blocks(n, m):
             exponent = self._log_entries(rows)
@@ -181,10 +185,10 @@ class PlanOperator:
         """(n, m), over the pixels of the supports in row-major order; refused above `MAX_DENSE_ENTRIES`."""
         n, m = len(self.log_weight_a), len(self.log_weight_b)
         if n * m > MAX_DENSE_ENTRIES:
-            raise PlanTooLargeError(
+            raise ProblemError(
                 f"a plan of at most {MAX_DENSE_ENTRIES} entries",
                 f"{n} x {m} = {n * m}",
-                "use apply, adjoint, row_means or top_rows, which never write it out",
+                "use apply, adjoint, row_means or top_rows, which never build it",
             )
         with np.errstate(over="ignore"):
             return np.exp(self._log_entries(slice(0, n)))
@@ -196,8 +200,8 @@ class PlanOperator:
 
     def _log_entries(self, rows: slice) -> Float:
         problem = self.problem
-        yx_a, yx_b = (np.argwhere(on).astype(np.float64) for on in (problem.support_a, problem.support_b))
-        cost = pairwise_cost(yx_a[rows], yx_b, problem.metric)
+        x_a, x_b = problem.positions(problem.support_a), problem.positions(problem.support_b)
+        cost = pairwise_cost(x_a[rows], x_b, problem.metric)
         return self.log_weight_a[rows, None] + self.log_weight_b - cost / problem.epsilon
 
     def _seen_from(self, side: str, channels: Float) -> tuple[Float, Float]:
@@ -209,7 +213,7 @@ class PlanOperator:
         return own + log_sum, means
 
     def _apply(self, values: ArrayLike, side: str) -> Float:
-        channel = self._channels(values, side, n_axes=2)
+        channel = self._channels(values, side, several=False)
         log_marginal, means = self._seen_from(side, channel)
         with np.errstate(over="ignore", invalid="ignore"):
             applied = np.exp(log_marginal) * means[0]
@@ -220,40 +224,40 @@ class PlanOperator:
         log_marginal, means = self._seen_from(side, vectors)
         means = np.where(log_marginal > -np.inf, means, np.nan)
         filled = np.stack([self._fill(mean, side, np.nan) for mean in means])
-        return filled[0] if np.ndim(channels) == 2 else filled
+        return filled[0] if np.ndim(channels) == len(self.problem.shape) else filled
 
-    def _channels(self, channels: ArrayLike, side: str, n_axes: int | None = None) -> Float:
+    def _channels(self, channels: ArrayLike, side: str, *, several: bool = True) -> Float:
         """(c, n) over the support opposite to `side`."""
         array = np.asarray(channels, dtype=np.float64)
-        if array.shape[-2:] != self.problem.shape_hw or array.ndim not in ((n_axes,) if n_axes else (2, 3)):
-            raise PlanError(
-                f"an array over the {self.problem.shape_hw[0]} x {self.problem.shape_hw[1]} work grid",
+        shape = self.problem.shape
+        extra = array.ndim - len(shape)
+        if array.shape[max(extra, 0) :] != shape or extra not in ((0, 1) if several else (0,)):
+            raise ProblemError(
+                f"an array over the {' x '.join(map(str, shape))} work grid",
                 f"shape {array.shape}",
-                "give (H, W), or (c, H, W) for the means of several channels",
+                "give one value per work pixel; several channels, for means only, come along a first axis",
             )
         on = self.problem.support_b if side == "a" else self.problem.support_a
         vectors = np.atleast_2d(array[..., on])
         if not np.isfinite(vectors).all():
-            raise PlanError("finite values on the support", "NaN or infinity", "replace them first")
+            raise ProblemError("finite values on the support", "NaN or infinity", "replace them first")
         return vectors
 
     def _fill(self, vector: Float, side: str, outside: float) -> Float:
-        array = np.full(self.problem.shape_hw, outside)
-        array[self.problem.support_a if side == "a" else self.problem.support_b] = vector
-        return array
+        return on_grid(vector, self.problem.support_a if side == "a" else self.problem.support_b, outside)
 
 
-def _on_grid(potential: ArrayLike, shape_hw: tuple[int, int], name: str) -> Float:
+def _on_grid(potential: ArrayLike, shape: tuple[int, ...], name: str) -> Float:
     array = np.asarray(potential, dtype=np.float64)
-    if array.shape != shape_hw:
-        raise PlanError(
-            f"{name} of shape {shape_hw}", str(array.shape), "give both potentials on the work grid of the problem"
+    if array.shape != shape:
+        raise ProblemError(
+            f"{name} of shape {shape}", str(array.shape), "give both potentials on the work grid of the problem"
         )
     return array
 
 
 def _exponent(log_reference: Float, potential: Float, support: Bool, epsilon: float) -> Float:
-    """log u + f/eps over the support, (n,); -inf where that is no number."""
+    """log u + f/eps over the support, (n,); -inf where that is not a number."""
     with np.errstate(over="ignore", invalid="ignore"):
         exponent = log_reference[support] + potential[support] / epsilon
     return np.where(np.isfinite(exponent), exponent, -np.inf)

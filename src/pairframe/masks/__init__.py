@@ -1,6 +1,6 @@
-"""In: mask files and arrays. Out: checked `Mask` values and their mass densities.
+"""MASKS: image files and arrays come in, checked `Mask` values and their mass densities go out.
 
-This folder must not know about pairs, frames, grids or transport.
+It must not know about pairs, frames, grids or transport.
 """
 
 from pairframe.masks.clean import clean_mask

@@ -1,4 +1,4 @@
-"""Cleaning of binary masks; every step that is asked for is written to the history."""
+"""Cleaning of binary masks; every step is recorded in the history of the mask."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import CleaningError, GreyImageError
-from pairframe.masks.arrays import is_positive_number
+from pairframe.checks import is_positive_number
+from pairframe.errors import GreyImageError, MaskError
 from pairframe.masks.mask import Mask
+from pairframe.types import Bool, Index
 
 
 def clean_mask(
@@ -30,17 +31,17 @@ def clean_mask(
     mask : Mask
         A binary mask.
     keep_largest : bool
-        Keep only the object with most pixels; among equals the first in scan order.
+        Keep only the object with the most pixels; if several are equal, the first in scan order.
     fill_holes : bool
         Fill every hole, however large.
     min_island_area_um2 : float or None
-        Drop objects with a smaller area, in square micrometres (in pixels when the
-        pixel size is unknown). An object of exactly this area stays.
+        Drop objects with a smaller area, in square micrometres (in pixels if the pixel
+        size is unknown). An object of exactly this area is kept.
 
     Returns
     -------
     Mask
-        On the same canvas; empty if nothing was large enough.
+        On the same canvas; empty if no object was large enough.
     """
     if not mask.is_binary:
         raise GreyImageError("a binary mask to clean", f"a density ({mask.values.dtype})", "threshold the image first")
@@ -63,13 +64,13 @@ def clean_mask(
     return mask if inside is mask.values and len(history) == len(mask.history) else _next(mask, inside, history)
 
 
-def _next(mask: Mask, inside: NDArray[np.bool_], history: list[str]) -> Mask:
+def _next(mask: Mask, inside: Bool, history: list[str]) -> Mask:
     return replace(mask, values=inside, history=tuple(history))
 
 
 def _checked_area(area: Any) -> float:
     if not is_positive_number(area):
-        raise CleaningError(
+        raise MaskError(
             "min_island_area_um2 to be positive and finite",
             repr(area),
             "give an area in square micrometres, or None to keep every island",
@@ -77,7 +78,7 @@ def _checked_area(area: Any) -> float:
     return float(area)
 
 
-def _objects(inside: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.intp], int]:
+def _objects(inside: Bool) -> tuple[NDArray[np.int32], Index, int]:
     """Label the 8-connected objects: (H, W) ids, pixels of each id (background 0), count."""
     from scipy import ndimage
 
@@ -88,15 +89,15 @@ def _objects(inside: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.i
     return ids, areas_px, total
 
 
-def _drop_islands(inside: NDArray[np.bool_], least_px: float) -> tuple[NDArray[np.bool_], int, int]:
+def _drop_islands(inside: Bool, least_px: float) -> tuple[Bool, int, int]:
     ids, areas_px, total = _objects(inside)
-    # An area that is a whole number of pixels must not be missed by a rounding error.
+    # Objects of exactly the given area must not be dropped because of rounding.
     stays = areas_px >= least_px * (1 - 1e-9)
     stays[0] = False
     return stays[ids], total - int(np.count_nonzero(stays)), total
 
 
-def _keep_largest(inside: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], int]:
+def _keep_largest(inside: Bool) -> tuple[Bool, int]:
     ids, areas_px, total = _objects(inside)
     if total == 0:
         return inside, 0

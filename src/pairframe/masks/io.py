@@ -10,24 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import (
-    AnisotropicPixelsError,
-    EmptyCanvasError,
-    FileMissingError,
-    ImageTooLargeError,
-    MissingLabelError,
-    MissingPageError,
-    NotNumericError,
-    NotTwoDimensionalError,
-    UnknownFormatError,
-    UnreadableFileError,
-)
-from pairframe.masks.arrays import channels_hint, checked_px_size, looks_like_channels_last
+from pairframe.errors import FileError, MaskError
+from pairframe.masks.arrays import channels_hint, looks_like_channels_last
 from pairframe.masks.mask import Mask
 from pairframe.masks.readers import FORMATS, ImageSource, SizeYX
-from pairframe.masks.spec import Label, MaskSpec, can_be_seen, parse_spec
+from pairframe.masks.spec import Label, MaskSpec, parse_spec, path_exists
+from pairframe.types import Bool
+from pairframe.units import checked_px_size
 
 MAX_PIXELS = 2**28
+_BYTES_PER_PX = 8  # float64
 _SAME_SIZE = 1e-3  # relative difference up to which a pixel counts as square
 
 PathOrSpec = str | os.PathLike[str]
@@ -54,11 +46,12 @@ def read_mask(
     page : int or None
         0-based index into the flattened leading axes of a stack.
     px_size_um : float or None
-        Side of a pixel in micrometres; wins over what the file says.
+        Side of a pixel in micrometres; wins over the metadata of the file.
     density : bool
-        Take grey values as mass per pixel.
+        Use grey values as mass per pixel.
     max_pixels : int
-        Refuse, before decoding, a page that declares more pixels than this.
+        Refuse, before decoding, a page with more pixels than this, height times width. Chunks, channels and planes that are
+        decoded along with it may have eight bytes per pixel of this limit.
     """
     if px_size_um is not None:
         checked_px_size(px_size_um)
@@ -85,13 +78,13 @@ def list_labels(path: PathOrSpec, *, page: int | None = None, max_pixels: int = 
 
 
 def count_pages(path: PathOrSpec) -> int:
-    """Return how many 2-D pages the file holds; only its header is read."""
+    """Return the number of 2-D pages in the file; only its header is read."""
     with _open(parse_spec(path)) as source:
         return source.page_count
 
 
 def canvas_shape(path: PathOrSpec) -> tuple[int, int]:
-    """Return height and width of the file's pages, px; only its header is read."""
+    """Return height and width of the pages in pixels; only the header is read."""
     with _open(parse_spec(path)) as source:
         height, width = source.shape[-2:]
         return int(height), int(width)
@@ -99,56 +92,64 @@ def canvas_shape(path: PathOrSpec) -> tuple[int, int]:
 
 @contextmanager
 def _open(spec: MaskSpec) -> Iterator[ImageSource]:
-    if not can_be_seen(spec.path):
-        raise FileMissingError(
+    if not path_exists(spec.path):
+        raise FileError(
             "an existing file",
             f"{str(spec.path)!r}",
             "check the path; a page (a number) and a label (a number or all) follow it as PATH@PAGE:LABEL",
         )
-    if not (spec.path.is_file() or spec.path.is_dir()):  # reading a pipe would wait for ever
-        raise UnreadableFileError("a file or a folder", f"{str(spec.path)!r}, which is neither", "write it to a file")
+    if not (spec.path.is_file() or spec.path.is_dir()):  # reading a pipe would block
+        raise FileError(
+            "a file or a folder", f"{str(spec.path)!r}, which is neither", "write the image to a file first"
+        )
     form = FORMATS.get(spec.path.suffix.lower())
     if form is None:
-        raise UnknownFormatError(
+        raise FileError(
             f"one of {', '.join(FORMATS)}", f"{str(spec.path)!r}", "convert the image to one of these formats"
         )
     with form.open(spec.path, spec.inner) as source:
         if len(source.shape) < 2:
-            raise NotTwoDimensionalError(
+            raise MaskError(
                 "a 2-D image", f"an array of shape {source.shape} in {str(spec)!r}", "save it as (height, width)"
             )
         if min(source.shape) < 0:
-            raise UnreadableFileError("sides >= 0", f"shape {source.shape} in {str(spec)!r}", "write the file again")
+            raise FileError("sides >= 0", f"shape {source.shape} in {str(spec)!r}", "write the file again")
         yield source
 
 
 def _read_page(
     spec: MaskSpec, max_pixels: int, *, ids: bool, density: bool = False
 ) -> tuple[NDArray[Any], float | None]:
-    """Decode the chosen page; everything that the header can tell is checked before."""
+    """Decode the chosen page, after checking everything that is in the header."""
     with _open(spec) as source:
         if density and not ids and source.instead_of_labels is not None:
-            raise MissingPageError(
+            raise FileError(
                 "the inner path of the image that holds the density",
-                f"{str(spec)!r}, which alone means its labels, and label ids are no mass",
+                f"{str(spec)!r}, which refers to its labels, and label ids are not a mass",
                 f"name it after a slash, such as {source.instead_of_labels}",
             )
         height, width = source.shape[-2:]
         if height * width == 0:
-            raise EmptyCanvasError(
+            raise MaskError(
                 "at least one pixel", f"a canvas of {height} x {width} px in {str(spec)!r}", "write the file again"
             )
         if source.dtype.kind not in "biuf":
-            raise NotNumericError(
+            raise MaskError(
                 "bool, integer or float pixels", f"dtype {source.dtype} in {str(spec)!r}", "save the image as numbers"
             )
         page = _choose_page(source, spec)
-        declared = max(height * width, source.decoded_px)
-        if declared > max_pixels:
-            raise ImageTooLargeError(
+        if height * width > max_pixels:
+            raise FileError(
                 f"at most {max_pixels} pixels",
-                f"{declared} to decode for {height} x {width} px in {str(spec)!r}",
+                f"{height} x {width} = {height * width} in {str(spec)!r}",
                 "crop the image, or raise max_pixels if you trust the file",
+            )
+        decoded_bytes = max(height * width, source.decoded_px) * source.dtype.itemsize
+        if decoded_bytes > _BYTES_PER_PX * max_pixels:
+            raise FileError(
+                f"a page that decodes to at most {_BYTES_PER_PX * max_pixels} bytes, {_BYTES_PER_PX} per pixel of max_pixels",
+                f"{decoded_bytes} bytes for {height} x {width} px in {str(spec)!r}",
+                "store it in smaller chunks, one page each, or raise max_pixels if you trust the file",
             )
         px_size_um = _square_size_um(source.px_size_yx_um(page), spec)
         read = source.read_ids if ids and source.read_ids is not None else source.read_page
@@ -159,7 +160,7 @@ def _choose_page(source: ImageSource, spec: MaskSpec) -> int:
     count = source.page_count
     page = 0 if spec.page is None and count == 1 else spec.page
     if page is None or page >= count:
-        raise MissingPageError(
+        raise FileError(
             "the number of one page" if page is None else f"a page from 0 to {count - 1}",
             f"{'none' if page is None else page} for {count} pages of shape {source.shape} in {str(spec)!r}",
             (f"choose one with page=0 or {spec.path.name}@0; the last is {count - 1}" if count else "write it again")
@@ -173,7 +174,7 @@ def _square_size_um(size_yx_um: SizeYX | None, spec: MaskSpec) -> float | None:
         return None
     size_y, size_x = size_yx_um
     if abs(size_y - size_x) > _SAME_SIZE * max(size_y, size_x):
-        raise AnisotropicPixelsError(
+        raise MaskError(
             "square pixels",
             f"{size_y:g} um high and {size_x:g} um wide in {str(spec)!r}",
             "resample the image to square pixels, or correct the metadata of the file",
@@ -183,7 +184,7 @@ def _square_size_um(size_yx_um: SizeYX | None, spec: MaskSpec) -> float | None:
 
 def _as_labels(values: NDArray[Any], spec: MaskSpec) -> NDArray[Any]:
     if values.dtype.kind == "f":
-        raise MissingLabelError(
+        raise FileError(
             "an integer label image",
             f"{values.dtype} pixels in {str(spec)!r}",
             "save the ids as integers, or read the image without a label",
@@ -191,13 +192,13 @@ def _as_labels(values: NDArray[Any], spec: MaskSpec) -> NDArray[Any]:
     return values.astype(np.uint8) if values.dtype == np.bool_ else values
 
 
-def _select_label(values: NDArray[Any], spec: MaskSpec, label: Label) -> NDArray[np.bool_]:
+def _select_label(values: NDArray[Any], spec: MaskSpec, label: Label) -> Bool:
     labels = _as_labels(values, spec)
-    chosen: NDArray[np.bool_] = labels > 0 if label == "all" else labels == label
+    chosen: Bool = labels > 0 if label == "all" else labels == label
     if label != "all" and not chosen.any():
         ids = _positive_ids(labels)
         some = ", ".join(str(i) for i in ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
-        raise MissingLabelError(
+        raise FileError(
             "a label that is in the image",
             f"{str(spec)!r}, where the labels are: {some or 'none'}",
             f'choose one of these, or "{spec.path.name}:all"',
@@ -210,7 +211,7 @@ def _positive_ids(labels: NDArray[Any]) -> list[int]:
     if highest > 2**24 or labels.min() < 0:
         ids = np.unique(labels)
         return [int(i) for i in ids[ids > 0]]
-    # A table of flags, row by row: far cheaper than sorting all pixels.
+    # Flags per id, set row by row, are much faster than sorting all pixels.
     seen = np.zeros(highest + 1, bool)
     for row in labels:
         seen[row] = True

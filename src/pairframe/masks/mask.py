@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairframe.errors import GreyImageError
-from pairframe.masks.arrays import checked_image, checked_px_size
+from pairframe.masks.arrays import checked_image
+from pairframe.units import checked_px_size
 
 # Rows are checked in blocks of about this many pixels, so that no temporary is as large as the image.
 _BLOCK_PX = 1 << 20
@@ -26,16 +27,16 @@ class Mask:
         ``density=True``, which keeps every value as it is (255 stays 255). Copied, and
         stored read-only in native byte order, as float64 at most.
     px_size_um : float or None
-        Side of a pixel in micrometres. None means unknown: nothing invents a size.
+        Side of a pixel in micrometres. None means unknown.
     source : str or None
         Where the mask came from, such as ``"labels.tif@4:3"``.
     history : tuple of str
-        The cleaning steps so far, in words, with their parameters.
+        The cleaning steps so far, with their parameters.
     density : bool
-        The values are mass per pixel, not only inside and outside.
+        Whether the values are mass per pixel instead of a binary mask.
     inside_value : int
-        What a binary image called its inside: 1 or 255. Found by itself when `values` has
-        numbers; the mass mode ``"intensity"`` gives it back.
+        Value of the pixels inside a binary image, 1 or 255. Detected if `values` are numbers.
+        The mass mode ``"intensity"`` uses it.
     """
 
     values: NDArray[Any]
@@ -49,7 +50,7 @@ class Mask:
         name = "the mask" if self.source is None else repr(self.source)
         values, inside_value = _own_values(self.values, name, density=self.density)
         values.flags.writeable = False
-        # Of a frozen array numpy lets nobody make a writeable view.
+        # A view of a read-only array cannot be made writeable again.
         object.__setattr__(self, "values", values.view())
         if self.inside_value not in (1, 255):
             raise GreyImageError(f"inside_value of {name} to be 1 or 255", repr(self.inside_value), "leave it out")
@@ -68,7 +69,7 @@ class Mask:
         density: bool = False,
         source: str | None = None,
     ) -> Mask:
-        """Make a mask of anything that numpy takes for an (H, W) array."""
+        """Make a mask from anything that numpy can convert to an (H, W) array."""
         return cls(array, px_size_um=px_size_um, source=source, density=density)  # type: ignore[arg-type]
 
     @property
@@ -94,7 +95,7 @@ class Mask:
 
     @property
     def area_um2(self) -> float | None:
-        """Area of the positive pixels in square micrometres; None when the pixel size is unknown."""
+        """Area of the positive pixels in square micrometres; None if the pixel size is unknown."""
         return None if self.px_size_um is None else self.area_px * self.px_size_um**2
 
     def __repr__(self) -> str:
@@ -105,20 +106,20 @@ class Mask:
         return f"Mask({height} x {width} px, {kind}, {self.area_px} px inside, {size}{source})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickled array comes back writeable; through the constructor it is frozen again.
+        # A pickled array loads as writeable; the constructor makes it read-only again.
         fields = (self.values, self.px_size_um, self.source, self.history, self.density, self.inside_value)
         return type(self), fields
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        # Whatever takes an array takes a mask too.
+        # Lets numpy functions accept a mask as an array.
         return np.array(self.values, dtype=dtype, copy=copy)
 
 
 def _own_values(given: object, name: str, *, density: bool) -> tuple[NDArray[Any], int | None]:
-    """Return a copy as bool if binary, otherwise as a density; and what the inside was called, when it had a number."""
+    """Return a copy, as bool if binary, and the value of its inside, or None if the input was bool or a density."""
     image, row_max = checked_image(given, name)
     if density or image.dtype == np.bool_:
-        # Always a copy: a memory map, a view or an __array__ may change behind our back, read-only or not.
+        # Always copy, because a memory map, a view or an __array__ may change later, even if it is read-only.
         return image.astype(image.dtype.newbyteorder("=")), None
     high = row_max.max()
     if high not in (0, 1, 255) or not _holds_only_zero_and(high, image):

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pairframe.errors import MissingLabelError, MissingPageError
+from pairframe.errors import FileError
 from pairframe.masks.readers import FORMATS
 
 Label = int | Literal["all"]
 
 # Only whole numbers or "all" make a label, so the colon of C:\masks\a.tif is left alone.
 _LABEL = re.compile(r"(?P<rest>.+):(?P<label>-?[0-9]+|all)", re.DOTALL)
+_MOST_DIGITS = 255  # as many as a file name can have
 _PAGE = re.compile(r"(?P<rest>.+)@(?P<page>-?[0-9]+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class MaskSpec:
-    """One image in a file, and what to take of it.
+    """One image in a file, and the page and label to take from it.
 
     Parameters
     ----------
@@ -42,10 +43,10 @@ class MaskSpec:
     def __post_init__(self) -> None:
         page, label = self.page, self.label
         if page is not None and (isinstance(page, bool) or not hasattr(page, "__index__") or page < 0):
-            raise MissingPageError("page to be a whole number >= 0", repr(page), "count pages from 0")
+            raise FileError("page to be a whole number >= 0", repr(page), "count pages from 0")
         is_id = not isinstance(label, bool) and hasattr(label, "__index__")
         if label is not None and label != "all" and not (is_id and int(label) > 0):
-            raise MissingLabelError(
+            raise FileError(
                 'label to be a whole number >= 1 or "all"', repr(label), "choose an object; 0 is the background"
             )
 
@@ -56,11 +57,11 @@ class MaskSpec:
         return f"{self.path}{inner}{page}{label}"
 
     def narrowed(self, page: int | None, label: Label | None) -> MaskSpec:
-        """Return the spec with what the keywords add; refuse a contradiction."""
+        """Return the spec with the page and label added; raise an error if they contradict it."""
         if None not in (page, self.page) and page != self.page:
-            raise MissingPageError("one page", f"page={page!r} beside {str(self)!r}", "name the page once")
+            raise FileError("one page", f"page={page!r} and {str(self)!r}", "name the page once")
         if None not in (label, self.label) and label != self.label:
-            raise MissingLabelError("one label", f"label={label!r} beside {str(self)!r}", "name the label once")
+            raise FileError("one label", f"label={label!r} and {str(self)!r}", "name the label once")
         return MaskSpec(
             self.path,
             self.inner,
@@ -81,12 +82,12 @@ def parse_spec(text: str | os.PathLike[str]) -> MaskSpec:
         inner, page, label = _readings(inner)[-1]
         return MaskSpec(Path(container), inner.strip("/") or None, page, label)
     readings = _readings(text)
-    path, page, label = next((reading for reading in readings if can_be_seen(reading[0])), readings[-1])
+    path, page, label = next((reading for reading in readings if path_exists(reading[0])), readings[-1])
     return MaskSpec(Path(path), None, page, label)
 
 
-def can_be_seen(path: str | Path) -> bool:
-    """Whether there is such a file or folder; a name that the system refuses is not there."""
+def path_exists(path: str | Path) -> bool:
+    """Whether the file or folder exists; False for names that the system does not allow."""
     try:
         return Path(path).exists()
     except OSError:
@@ -99,20 +100,30 @@ def _readings(text: str) -> list[tuple[str, int | None, Label | None]]:
     label: Label | None = None
     if match := _LABEL.fullmatch(text):
         text = match["rest"]
-        label = "all" if match["label"] == "all" else int(match["label"])
+        label = "all" if match["label"] == "all" else _number(match["label"], "label")
         found.append((text, None, label))
     if match := _PAGE.fullmatch(text):
-        found.append((match["rest"], int(match["page"]), label))
+        found.append((match["rest"], _number(match["page"], "page"), label))
     return found
 
 
+def _number(digits: str, what: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise FileError(
+            f"a {what} of at most {_MOST_DIGITS} digits",
+            f"{len(digits)} characters after the file name, {digits[:10]}...",
+            f"give the number of the {what}",
+        )
+    return int(digits)
+
+
 def _split_container(text: str) -> tuple[str | None, str]:
-    """Split after the first component that is an .npz or .zarr and has more behind it."""
+    """Split after the first component that is an .npz or .zarr and is followed by another."""
     suffixes = "|".join(re.escape(suffix) for suffix, form in FORMATS.items() if form.has_inner_paths)
     candidates = [match.end() for match in re.finditer(rf"(?i:{suffixes})(?=[/\\].)", text)]
     if not candidates:
         return None, ""
-    end = next((end for end in candidates if can_be_seen(text[:end])), candidates[0])
+    end = next((end for end in candidates if path_exists(text[:end])), candidates[0])
     container, inner = text[:end], text[end + 1 :]
     if not container.lower().endswith(".zarr") and Path(container).is_dir():
         # A folder of files that only looks like an archive.

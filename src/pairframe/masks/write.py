@@ -1,20 +1,20 @@
-"""Writing masks, so that a crash never leaves half a file under the final name."""
+"""Write masks. A crash never leaves an incomplete file under the final name."""
 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from pairframe.errors import FileError, FileMissingError, GreyImageError, PixelSizeError, UnknownFormatError
+from pairframe import files
+from pairframe.errors import FileError, GreyImageError, PixelSizeError
 from pairframe.masks.mask import Mask
 from pairframe.masks.readers.tiff import EXACT_SIZE_KEY
 
-# What the OME schema can name; 64-bit integers and half floats are not among it.
+# Types in the OME schema, which has no 64-bit integers and no half floats.
 _OME_DTYPES = {"bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64"}
 
 # ImageJ keeps 1 / size as a ratio of two 32-bit integers.
@@ -22,7 +22,7 @@ _IMAGEJ_LEAST_UM, _IMAGEJ_LARGEST_UM = 1e-9, 1e9
 
 
 def write_mask(mask: Mask, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Write a mask as .tif, .tiff, .png or .npy; values come back exactly.
+    """Write a mask as .tif, .tiff, .png or .npy, without loss.
 
     A TIFF keeps the pixel size. A binary mask becomes an ImageJ TIFF (0 and 255) that
     Fiji opens calibrated; a density, or a name in ``.ome.tif``, becomes an OME-TIFF.
@@ -32,33 +32,29 @@ def write_mask(mask: Mask, path: str | os.PathLike[str], overwrite: bool = False
     Parameters
     ----------
     mask : Mask
-        What to write.
+        The mask to write.
     path : str or path
-        Taken as it is; the extension chooses the format.
+        Used as given; the extension decides the format.
     overwrite : bool
         Replace an existing file, in one step.
     """
-    path = Path(path)
+    path = files.checked_path(path, FileError)
     write = _WRITERS.get(path.suffix.lower())
     if write is None:
-        raise UnknownFormatError(f"one of {', '.join(_WRITERS)} to write", f"{str(path)!r}", "change the extension")
+        raise FileError(f"one of {', '.join(_WRITERS)} to write", f"{str(path)!r}", "change the extension")
     if os.path.lexists(path) and (not overwrite or path.is_dir()):
         raise FileError("a new file", f"{str(path)!r}, which exists", "choose another name or pass overwrite=True")
     if not path.parent.is_dir():
-        raise FileMissingError("an existing folder", f"{str(path.parent)!r}", "create the folder first")
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        raise FileError("an existing folder", f"{str(path.parent)!r}", "create the folder first")
     try:
-        with beside.open("xb") as stream:
+        with files.new_file(path) as stream:
             write(mask, stream, path)
-        beside.replace(path)
     except OSError as error:
         raise FileError(
             "a place to write to",
             f"{str(path)!r}, where it fails with: {error}",
             "check the free space and the permissions of the folder",
         ) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:

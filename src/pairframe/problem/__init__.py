@@ -9,22 +9,27 @@ from pairframe.problem.objective import (
     Certificate,
     certificate,
     dual_value,
-    marginal_from_update,
     optimal_translation,
     plan_cost_plus_entropy,
 )
-from pairframe.problem.penalties import PENALTIES, Penalty
+from pairframe.problem.penalties import KL, PENALTIES, TV, Balanced, Partial, Penalty, penalty_class, penalty_of
+from pairframe.problem.potentials import Potentials, on_grid
 from pairframe.problem.problem import TransportProblem
 from pairframe.problem.reference import METRICS, REFERENCES, log_lattice_sum, log_reference
 from pairframe.problem.scales import Scales
-from pairframe.problem.state import state_problem
+from pairframe.problem.state import penalties_of, state_problem
 
 __all__ = [
+    "KL",
     "METRICS",
     "PENALTIES",
     "REFERENCES",
+    "TV",
+    "Balanced",
     "Certificate",
+    "Partial",
     "Penalty",
+    "Potentials",
     "Scales",
     "TransportConfig",
     "TransportProblem",
@@ -32,8 +37,11 @@ __all__ = [
     "dual_value",
     "log_lattice_sum",
     "log_reference",
-    "marginal_from_update",
+    "on_grid",
     "optimal_translation",
+    "penalties_of",
+    "penalty_class",
+    "penalty_of",
     "plan_cost_plus_entropy",
     "state_problem",
 ]

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import wraps
-from operator import index
 from typing import Any, TypeVar
 
-import numpy as np
-
-from pairframe.errors import (
-    ConfigError,
-    ConfigValueError,
-    ConflictingUnitsError,
-    CropPolicyError,
-    DownsampleFactorError,
-    PixelSizeError,
-    UnknownFieldError,
-)
+from pairframe import checks, plain_json
+from pairframe.errors import ConfigError, FrameError
 from pairframe.frame import BoxYX
 from pairframe.frame.bucket import BUCKET_MODES, parse_bucket_shapes
-from pairframe.frame.crop import check_factor, check_pad, check_px_size
+from pairframe.frame.crop import check_factor, check_pad
 from pairframe.frame.transform import CROP_POLICIES
 from pairframe.masks import MassMode
-from pairframe.problem.penalties import check_penalty_name
+from pairframe.problem.penalties import penalty_class
 from pairframe.problem.reference import check_metric, check_reference_name
+from pairframe.units import LARGEST_LENGTH, LEAST_LENGTH, Units, checked_px_size
 
 NORMALIZATIONS = ("joint", "each")
 DTYPES = ("float64", "float32")
+_FIX_OF_LENGTH = {
+    "blur_um": "give a positive number, or leave it out; one to a few pixels are usual",
+    "reach_um": 'give a positive number, or leave it out; if no mass may be created or destroyed, use penalty="balanced"',
+}
 Class = TypeVar("Class", bound=type)
-
-
-class UnknownPixelSize(float):
-    """1.0 that nobody said: a length in these "um" is in pixels. A pixel of 1.0 um that somebody did say is a plain float."""
-
-
-NO_PX_SIZE = UnknownPixelSize(1.0)
 
 
 def _naming_unknown_fields(config_class: Class) -> Class:
@@ -75,8 +62,8 @@ class TransportConfig:
     normalization : {"joint", "each"}
         ``each`` gives both masks the mass 1 and so spreads growth evenly over the image.
     px_size_um : float, optional
-        Side of a canonical pixel. When it is not given and no mask tells it, it is 1.0 and lengths are in pixels: see
-        `lengths_in_px`.
+        Side of a canonical pixel in um. None: that of the masks; if they have none either, lengths are in pixels.
+        See `units`.
     tol : float
         Bounds the relative gap and the marginal error.
     max_iterations : int
@@ -104,7 +91,7 @@ class TransportConfig:
     bucket_shapes: tuple[tuple[int, int], ...] | None = None
     bucket_mode: str = "next_larger"
     allow_clipping: bool = False
-    px_size_um: float = NO_PX_SIZE
+    px_size_um: float | None = None
     mass_mode: str = "uniform"
     normalization: str = "joint"
     backend: str = "grid"
@@ -118,36 +105,33 @@ class TransportConfig:
     debug: bool = False
 
     def __post_init__(self) -> None:
-        self._check_units()
-        self._set("penalty", self._checked_penalty())
-        check_reference_name(self.reference)
-        check_metric(self.metric)
-        self._set("downsample_factor", self._checked_factor())
+        self._check_scales()
+        with checks.naming("penalty"):
+            self._set("penalty", self._checked_penalty())
+        with checks.naming("reference"):
+            check_reference_name(self.reference)
+        with checks.naming("metric"):
+            check_metric(self.metric)
+        self._set("downsample_factor", check_factor(self.downsample_factor))
         self._set("pad", check_pad(self.pad))
         self._check_crop()
-        if not self.lengths_in_px:
-            self._set("px_size_um", self._checked_px_size())
-        self._set("mass_mode", str(MassMode.parse(self.mass_mode)))
-        self._choice("normalization", NORMALIZATIONS)
-        self._choice("dtype", DTYPES)
-        for name in ("backend", "device"):
-            value = getattr(self, name)
-            if not (isinstance(value, str) and value.isprintable() and value) and not (
-                name == "device" and value is None
-            ):
-                raise ConfigValueError(f"TransportConfig.{name} to be a name", repr(value), 'e.g. backend="grid"')
-        if self.max_support_points is not None:
-            self._integer("max_support_points", 1)
-        self._integer("seed", 0)
-        self._integer("max_iterations", 1)
-        self._positive("tol")
+        if self.px_size_um is not None:
+            self._set("px_size_um", checked_px_size(self.px_size_um))
+        with checks.naming("mass_mode"):
+            self._set("mass_mode", str(MassMode.parse(self.mass_mode)))
+        checks.choice(self.normalization, "normalization", NORMALIZATIONS, error=ConfigError)
+        checks.choice(self.dtype, "dtype", DTYPES, error=ConfigError)
+        self._check_name("backend", 'e.g. "grid"')
+        if self.device is not None:
+            self._check_name("device", 'e.g. "cpu", or leave it out')
+        for name, least in (("max_support_points", 1), ("seed", 0), ("max_iterations", 1)):
+            if getattr(self, name) is not None or name != "max_support_points":
+                self._set(name, checks.integer(getattr(self, name), name, least, error=ConfigError))
+        self._set_positive("tol")
         if self.tol >= 1:
-            raise ConfigValueError("TransportConfig.tol below 1", repr(self.tol), "it is a relative error: 1e-6, say")
+            raise ConfigError("tol below 1", repr(self.tol), "it is a relative error, e.g. 1e-6", "tol")
         for name in ("allow_clipping", "debias", "debug"):
-            value = getattr(self, name)
-            if not isinstance(value, bool | np.bool_):
-                raise ConfigValueError(f"TransportConfig.{name} to be true or false", repr(value), "give a boolean")
-            self._set(name, bool(value))
+            self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
 
     @property
     def penalties_ab(self) -> tuple[str, str]:
@@ -155,108 +139,76 @@ class TransportConfig:
         return (self.penalty, self.penalty) if isinstance(self.penalty, str) else self.penalty
 
     @property
-    def lengths_in_px(self) -> bool:
-        """Whether nobody said how large a pixel is: lengths are then in pixels, whatever their names say."""
-        return isinstance(self.px_size_um, UnknownPixelSize)
+    def mass(self) -> MassMode:
+        """`mass_mode` with its properties."""
+        return MassMode.parse(self.mass_mode)
 
     @property
-    def length_unit(self) -> str:
-        """``um``, or ``px`` when nobody said how large a pixel is."""
-        return "px" if self.lengths_in_px else "um"
+    def units(self) -> Units:
+        """The unit of lengths: um, or px if no pixel size is known."""
+        return Units(self.px_size_um)
 
     # --- checks ------------------------------------------------------------------------------
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def _check_units(self) -> None:
+    def _set_positive(self, name: str, fix: str = "give a positive number, or leave it out") -> None:
+        self._set(name, checks.positive(getattr(self, name), name, fix=fix, error=ConfigError))
+
+    def _set_length(self, name: str, fix: str) -> None:
+        value = getattr(self, name)
+        self._set(name, checks.within(value, name, LEAST_LENGTH, LARGEST_LENGTH, fix=fix, error=ConfigError))
+
+    def _check_name(self, name: str, fix: str) -> None:
+        value = getattr(self, name)
+        if not (isinstance(value, str) and value.isprintable() and value):
+            raise ConfigError(f"{name} to be a name", checks.shown(value), fix, name)
+
+    def _check_scales(self) -> None:
         for cost, length, meaning in (
             ("epsilon", "blur_um", "the blur"),
             ("marginal_relaxation", "reach_um", "the reach"),
         ):
             if getattr(self, cost) is not None and getattr(self, length) is not None:
-                raise ConflictingUnitsError(
+                raise ConfigError(
                     f"at most one of {cost} and {length}",
                     f"{cost}={getattr(self, cost)!r} and {length}={getattr(self, length)!r}",
                     f"both set {meaning}: keep {length}",
+                    cost,
                 )
-            for name in (cost, length):
-                if getattr(self, name) is not None:
-                    self._positive(name)
-        self._positive("coord_scale")
+            if getattr(self, cost) is not None:
+                self._set_positive(cost, _FIX_OF_LENGTH[length])
+            if getattr(self, length) is not None:
+                self._set_length(length, _FIX_OF_LENGTH[length])
+        self._set_length("coord_scale", "leave it out unless a config in cost units needs it")
 
     def _checked_penalty(self) -> str | tuple[str, str]:
         if isinstance(self.penalty, str):
-            return check_penalty_name(self.penalty)
+            return penalty_class(self.penalty).name
         if not isinstance(self.penalty, tuple | list) or len(self.penalty) != 2:
-            raise ConfigValueError(
-                "TransportConfig.penalty to be a name or a pair (source, target)",
-                repr(self.penalty),
-                'e.g. penalty="kl" or penalty=("kl", "balanced")',
+            raise ConfigError(
+                "penalty to be a name or a pair (source, target)",
+                checks.shown(self.penalty),
+                'e.g. "kl" or ("kl", "balanced")',
             )
-        source, target = (check_penalty_name(kind) for kind in self.penalty)
+        source, target = (penalty_class(name).name for name in self.penalty)
         return source if source == target else (source, target)
 
-    def _checked_factor(self) -> int:
-        try:
-            return check_factor(self.downsample_factor)
-        except DownsampleFactorError as error:  # there it is called s
-            raise DownsampleFactorError(
-                "TransportConfig.downsample_factor to be an integer >= 1",
-                error.got,
-                "downsample_factor=1 keeps full resolution",
-            ) from error
-
-    def _checked_px_size(self) -> float:
-        try:
-            return check_px_size(self.px_size_um)
-        except PixelSizeError as error:
-            fix = "give the side of one pixel, such as px_size_um=0.65, or leave it out: lengths are then in pixels"
-            raise PixelSizeError(error.expected, error.got, fix) from error
-
     def _check_crop(self) -> None:
-        for name, choices in (("crop_policy", CROP_POLICIES), ("bucket_mode", BUCKET_MODES)):
-            if getattr(self, name) not in choices:
-                raise CropPolicyError(
-                    f"{name} one of {', '.join(choices)}", repr(getattr(self, name)), "use one of these"
-                )
+        checks.choice(self.crop_policy, "crop_policy", CROP_POLICIES, error=FrameError)
+        checks.choice(self.bucket_mode, "bucket_mode", BUCKET_MODES, error=FrameError)
         box = self.override_pair_bbox
         if box is not None and not isinstance(box, BoxYX):
-            raise ConfigValueError(
-                "TransportConfig.override_pair_bbox to be a BoxYX", repr(box), "write BoxYX(y0, y1, x0, x1)"
+            raise ConfigError(
+                "override_pair_bbox to be a BoxYX",
+                checks.shown(box),
+                "write BoxYX(y0, y1, x0, x1)",
+                "override_pair_bbox",
             )
         if self.bucket_shapes is not None:
-            self._set("bucket_shapes", parse_bucket_shapes(self.bucket_shapes))
-
-    def _choice(self, name: str, choices: tuple[str, ...]) -> None:
-        if getattr(self, name) not in choices:
-            raise ConfigValueError(
-                f"TransportConfig.{name} one of {', '.join(choices)}", repr(getattr(self, name)), "use one of these"
-            )
-
-    def _positive(self, name: str) -> None:
-        value = getattr(self, name)
-        try:
-            number = math.nan if isinstance(value, bool | str) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not (math.isfinite(number) and number > 0):
-            raise ConfigValueError(
-                f"a positive, finite TransportConfig.{name}", repr(value), "give a positive number, or leave it out"
-            )
-        self._set(name, number)
-
-    def _integer(self, name: str, smallest: int) -> None:
-        value = getattr(self, name)
-        try:
-            number = smallest - 1 if isinstance(value, bool) else index(value)
-        except TypeError:
-            number = smallest - 1
-        if number < smallest:
-            raise ConfigValueError(
-                f"TransportConfig.{name} to be an integer >= {smallest}", repr(value), "give a whole number"
-            )
-        self._set(name, number)
+            with checks.naming("bucket_shapes"):
+                self._set("bucket_shapes", parse_bucket_shapes(self.bucket_shapes))
 
     # --- keeping -----------------------------------------------------------------------------
 
@@ -269,7 +221,7 @@ class TransportConfig:
         """The config that `to_json` wrote; fields may be missing (defaults), none may be unknown."""
         _check_is_text(text, "JSON", "to_json")
         try:
-            values = json.loads(text)
+            values = plain_json.parse(text)
         except ValueError as error:
             raise ConfigError("the JSON of a TransportConfig", str(error), "write it with to_json") from error
         return cls.from_mapping(values)
@@ -284,8 +236,9 @@ class TransportConfig:
         _check_is_text(text, "TOML", "to_toml")
         try:
             values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError("TOML", str(error), "one line per field, e.g. blur_um = 2.0") from error
+        except (ValueError, RecursionError) as error:
+            reason = "text that is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise ConfigError("TOML", reason, "one line per field, e.g. blur_um = 2.0") from error
         return cls.from_mapping(values)
 
     @classmethod
@@ -293,22 +246,24 @@ class TransportConfig:
         """From plain values, as JSON and TOML have them."""
         if not isinstance(values, Mapping):
             raise ConfigError(
-                "the fields of a TransportConfig", repr(values), 'e.g. {"blur_um": 2.0, "reach_um": 50.0}'
+                "the fields of a TransportConfig", checks.shown(values), 'e.g. {"blur_um": 2.0, "reach_um": 50.0}'
             )
         _check_names(cls, values)
         values = dict(values)
-        if values.get("px_size_um", NO_PX_SIZE) is None:
-            del values["px_size_um"]
         box = values.get("override_pair_bbox")
         if isinstance(box, Mapping) and sorted(box) == ["x0", "x1", "y0", "y1"]:
             values["override_pair_bbox"] = BoxYX(**box)
-        return cls(**values)
+        try:
+            return cls(**values)
+        except RecursionError as error:
+            fix = 'e.g. {"blur_um": 2.0, "reach_um": 50.0}'
+            raise ConfigError("plain values", "a value that is nested too deeply", fix) from error
 
     def _plain(self) -> dict[str, Any]:
         found = dict(vars(self))
         if self.override_pair_bbox is not None:
-            found["override_pair_bbox"] = asdict(self.override_pair_bbox)
-        return found | ({"px_size_um": None} if self.lengths_in_px else {})
+            found["override_pair_bbox"] = self.override_pair_bbox.to_dict()
+        return found
 
 
 def _check_names(config_class: type, values: Mapping[str, Any]) -> None:
@@ -318,12 +273,14 @@ def _check_names(config_class: type, values: Mapping[str, Any]) -> None:
             # A word of the name is as good as its spelling: `blur` is `blur_um`.
             beginning = [field for field in known if isinstance(name, str) and name and field.startswith(name.lower())]
             close = beginning or difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
-            raise UnknownFieldError("a field of TransportConfig", repr(name), f"did you mean {close[0]!r}?")
+            raise ConfigError("a field of TransportConfig", repr(name), f"did you mean {close[0]!r}?")
 
 
 def _check_is_text(text: object, what: str, writer: str) -> None:
     if not isinstance(text, str | bytes | bytearray) or (what == "TOML" and not isinstance(text, str)):
-        raise ConfigError(f"the {what} of a TransportConfig as text", repr(text)[:80], f"write it with {writer}")
+        raise ConfigError(
+            f"the {what} of a TransportConfig as text", checks.shown(text)[:80], f"write it with {writer}"
+        )
 
 
 def _toml(value: Any) -> str:

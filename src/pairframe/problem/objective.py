@@ -2,7 +2,7 @@
 
 With P_ij = u_i v_j exp((f_i + g_j - C_ij)/eps), marginals p and q and S = sum u sum v:
 dual = -D_a*(-f) - D_b*(-g) - eps (sum P - S), and <C, P> + eps KL(P || u (x) v) = <f, p> + <g, q> - eps (sum P - S).
-All arrays are (H, W) and are read on the supports only.
+All arrays are over the work grid and are read on the supports only.
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.problem.problem import TransportProblem
 from pairframe.problem.rounding import round_to_feasible
 from pairframe.problem.translation import optimal_translation
+from pairframe.types import Float
 
 __all__ = [
     "Certificate",
     "certificate",
     "dual_value",
-    "marginal_from_update",
     "optimal_translation",
     "plan_cost_plus_entropy",
 ]
 
-Float = NDArray[np.float64]
 Marginals = Callable[[Float, Float], tuple[Float, Float]]
 
 
@@ -40,14 +38,14 @@ class Certificate:
     primal_upper, dual_lower : float
         The optimum lies between them.
     gap : float
-        primal_upper - dual_lower >= the true error; inf while no feasible plan is at hand.
+        primal_upper - dual_lower >= the true error; inf if no feasible plan is known.
     relative_gap : float
         gap / abs(primal_upper).
     marginal_error : float
-        The larger L1 distance of a marginal to what its potential asks for, relative to that side's mass.
+        The larger L1 distance of a marginal to the optimal one for its potential, relative to that side's mass.
     smaller_side_error : float
-        The same relative to the smaller of both masses: a plan between a huge and a tiny mass carries the tiny one, and
-        an error that is small beside the huge one may be all of it.
+        The same relative to the smaller of both masses. A plan between a huge and a tiny mass carries the tiny one, so an
+        error that is small relative to the huge one may be larger than the plan.
     """
 
     primal_upper: float
@@ -64,21 +62,12 @@ class Certificate:
 
     @property
     def error(self) -> float:
-        """What `tol` bounds: the largest of relative gap, both marginal errors."""
+        """The error that `tol` bounds: the largest of relative gap and both marginal errors."""
         return max(self.relative_gap, self.marginal_error, self.smaller_side_error)
 
     def meets(self, tol: float) -> bool:
         """Whether `error` is within `tol`."""
         return self.error <= tol
-
-
-def marginal_from_update(f: Float, s: Float, mass: Float, epsilon: float) -> Float:
-    """The marginal after an update: p = a exp((f - s)/eps), 0 where there is no mass."""
-    on = mass > 0
-    p = np.zeros(mass.shape)
-    with np.errstate(over="ignore"):
-        p[on] = mass[on] * np.exp((f[on] - s[on]) / epsilon)
-    return p
 
 
 def dual_value(problem: TransportProblem, f: Float, g: Float, total_plan: float) -> float:
@@ -104,13 +93,13 @@ def certificate(
 
     Parameters
     ----------
-    f, g : (H, W)
+    f, g : arrays over the grid
         Potentials, any.
-    p, q : (H, W)
+    p, q : arrays over the grid
         The marginals of their plan.
     marginals : callable (f, g) -> (p, q), optional
-        Called once or twice when a hard side (``balanced``, ``partial``) is not met and the plan has to be rounded
-        to a feasible one; without it the gap is inf then. End on the hard side, and it is not called at all.
+        Called once or twice when a hard side is not met and the plan has to be rounded
+        to a feasible one; without it the gap is inf then. It is not called if the hard side was updated last.
     """
     on_a, on_b = problem.support_a, problem.support_b
     a, b = problem.mass_a[on_a], problem.mass_b[on_b]

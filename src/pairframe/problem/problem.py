@@ -1,4 +1,4 @@
-"""`TransportProblem`: the one statement of the problem that every engine is given."""
+"""`TransportProblem`: the problem that every engine solves, on a grid with any number of axes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import CanvasMismatchError, EmptyMeasureError, EpsilonError, PenaltyError, UnequalMassesError
-from pairframe.frame.crop import check_density
+from pairframe.checks import is_positive_number
+from pairframe.errors import FrameError, ProblemError
+from pairframe.masks.arrays import checked_mass
 from pairframe.problem.penalties import Penalty
 from pairframe.problem.reference import check_metric, check_reference_name, log_reference
+from pairframe.types import Bool, Float
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 Array = TypeVar("Array", bound=NDArray[Any])
 
-# Totals of two balanced sides may differ by this much (relative): what pooling and normalising leave.
+# Totals of two balanced sides may differ by this much (relative): the rounding of pooling and normalising.
 _TOTALS_AGREE = 1e-9
 
 
@@ -27,17 +27,20 @@ _TOTALS_AGREE = 1e-9
 class TransportProblem:
     """Minimise over P >= 0:  <C, P> + eps KL(P || u (x) v) + D_a(P1 || a) + D_b(P'1 || b).
 
-    Everything is in work pixels: ``C_ij = |x_i - x_j|^2`` (or ``|x_i - x_j|``) between pixel indices (y, x).
+    Everything is in work pixels: ``C_ij = |x_i - x_j|^2`` (or ``|x_i - x_j|``) between positions, which are pixel indices
+    times `spacing`. Arrays over the grid have the shape of the masses: (H, W) for images, (Z, Y, X) for volumes.
 
     Parameters
     ----------
-    mass_a, mass_b : (H, W)
-        Source and target mass per work pixel: finite, >= 0, one shape, both with some mass.
+    mass_a, mass_b : arrays of one shape
+        Source and target mass per work pixel: finite, >= 0, both with some mass.
     epsilon : float
-        Strength of the entropy, in cost units.
+        Weight of the entropy, in cost units.
     penalty_a, penalty_b : Penalty
     reference : {"heat", "product", "counting"}
     metric : {"sqeuclidean", "euclidean"}
+    spacing : one float per axis
+        Distance between neighbouring pixels, in work pixels; 1 along each axis by default.
     """
 
     mass_a: Float
@@ -47,66 +50,77 @@ class TransportProblem:
     penalty_b: Penalty
     reference: str = "heat"
     metric: str = "sqeuclidean"
+    spacing: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("mass_a", "mass_b"):
-            array, box = check_density(getattr(self, name), name)
-            if box is None:
-                raise EmptyMeasureError(
+            array, row_max = checked_mass(getattr(self, name), name)
+            if not row_max.any():
+                raise ProblemError(
                     f"some mass in {name}", "none", "an empty mask needs no solve: all mass is created or destroyed"
                 )
             mass = np.array(array, dtype=np.float64)
             mass.setflags(write=False)
             object.__setattr__(self, name, mass)
         if self.mass_a.shape != self.mass_b.shape:
-            raise CanvasMismatchError(
+            raise FrameError(
                 "mass_a and mass_b on one work grid",
                 f"shapes {self.mass_a.shape} and {self.mass_b.shape}",
                 "pool both with one GridTransform",
             )
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "spacing", _checked_spacing(self.spacing, self.mass_a.ndim))
         for name in ("penalty_a", "penalty_b"):
             if not isinstance(getattr(self, name), Penalty):
-                raise PenaltyError(
-                    f"{name} to be a Penalty", repr(getattr(self, name)), 'e.g. Penalty("kl", strength=2500.0)'
+                raise ProblemError(
+                    f"{name} to be a Penalty", repr(getattr(self, name)), "e.g. KL(2500.0) or Balanced()"
                 )
         check_reference_name(self.reference)
         check_metric(self.metric)
         self._check_totals()
 
     def _check_totals(self) -> None:
-        kinds = (self.penalty_a.kind, self.penalty_b.kind)
-        ratio = self.total_b / self.total_a
-        if kinds == ("balanced", "balanced"):
-            impossible = abs(ratio - 1.0) > _TOTALS_AGREE
-        elif kinds == ("balanced", "partial"):
-            impossible = ratio < 1.0 - _TOTALS_AGREE
-        elif kinds == ("partial", "balanced"):
-            impossible = ratio > 1.0 + _TOTALS_AGREE
-        else:
-            impossible = False
-        if impossible:
-            raise UnequalMassesError(
-                f"totals that penalties {kinds[0]} and {kinds[1]} allow",
+        side_a, side_b, excess = self.penalty_a, self.penalty_b, self.total_b / self.total_a - 1.0
+        a_too_large = side_a.is_exact and side_b.is_hard and excess < -_TOTALS_AGREE
+        b_too_large = side_b.is_exact and side_a.is_hard and excess > _TOTALS_AGREE
+        if a_too_large or b_too_large:
+            raise ProblemError(
+                f"totals that penalties {side_a.name} and {side_b.name} allow",
                 f"{self.total_a:.6g} against {self.total_b:.6g}",
                 'use normalization="each", or another penalty ("kl", "tv") on one side',
             )
 
-    # --- what engines read -------------------------------------------------------------------
+    # --- arrays over the grid, and their totals ----------------------------------------------
 
     @property
-    def shape_hw(self) -> tuple[int, int]:
-        """(H, W) of the work grid."""
-        return self.mass_a.shape[0], self.mass_a.shape[1]
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the work grid."""
+        return self.mass_a.shape
+
+    @property
+    def is_plain_image(self) -> bool:
+        """Whether the grid has two axes and square pixels of side 1."""
+        return self.spacing == (1.0, 1.0)
+
+    @property
+    def long_axes(self) -> tuple[int, ...]:
+        """Axes with more than one pixel, along which mass can move; the last axis if there are none."""
+        return tuple(axis for axis, side in enumerate(self.shape) if side > 1) or (len(self.shape) - 1,)
+
+    def positions(self, support: Bool) -> Float:
+        """(n, ndim): positions of the pixels of a support, work px, in row-major order."""
+        # Axis by axis in memory, as callers read them.
+        positions: Float = np.array(np.nonzero(support), dtype=np.float64) * np.array(self.spacing)[:, None]
+        return positions.T
 
     @cached_property
     def support_a(self) -> Bool:
-        """(H, W): where the source has mass."""
+        """Where the source has mass."""
         return _frozen(self.mass_a > 0)
 
     @cached_property
     def support_b(self) -> Bool:
-        """(H, W): where the target has mass."""
+        """Where the target has mass."""
         return _frozen(self.mass_b > 0)
 
     @cached_property
@@ -121,22 +135,25 @@ class TransportProblem:
 
     @cached_property
     def log_u(self) -> Float:
-        """(H, W): log of the source factor of the reference; -inf off the support."""
-        return _frozen(log_reference(self.mass_a, self.reference, self.epsilon, self.metric, self.total_b))
+        """Log of the source factor of the reference; -inf off the support."""
+        return _frozen(self._log_reference(self.mass_a, self.total_b))
 
     @cached_property
     def log_v(self) -> Float:
-        """(H, W): log of the target factor of the reference; -inf off the support."""
-        return _frozen(log_reference(self.mass_b, self.reference, self.epsilon, self.metric, self.total_a))
+        """Log of the target factor of the reference; -inf off the support."""
+        return _frozen(self._log_reference(self.mass_b, self.total_a))
+
+    def _log_reference(self, mass: Float, other_total: float) -> Float:
+        return log_reference(mass, self.reference, self.epsilon, self.metric, other_total, self.spacing)
 
     @cached_property
     def log_a_over_u(self) -> Float:
-        """(H, W): log(a/u); 0 off the support."""
+        """Log(a/u); 0 off the support."""
         return _frozen(_log_ratio(self.mass_a, self.log_u))
 
     @cached_property
     def log_b_over_v(self) -> Float:
-        """(H, W): log(b/v); 0 off the support."""
+        """Log(b/v); 0 off the support."""
         return _frozen(_log_ratio(self.mass_b, self.log_v))
 
     @cached_property
@@ -161,11 +178,11 @@ class TransportProblem:
         return replace(self, mass_a=mass, mass_b=mass, penalty_a=penalty, penalty_b=penalty)
 
     def __repr__(self) -> str:
-        h, w = self.shape_hw
-        sides = " ".join(f"{p.kind}({p.strength:g})" for p in (self.penalty_a, self.penalty_b))
+        spacing = "" if set(self.spacing) == {1.0} else f" at a spacing of {self.spacing}"
         return (
-            f"TransportProblem({h} x {w} px, {int(self.support_a.sum())} against {int(self.support_b.sum())} pixels, "
-            f"mass {self.total_a:g} against {self.total_b:g}, epsilon {self.epsilon:g}, {sides}, "
+            f"TransportProblem({' x '.join(map(str, self.shape))} px{spacing}, "
+            f"{int(self.support_a.sum())} against {int(self.support_b.sum())} pixels, "
+            f"mass {self.total_a:g} against {self.total_b:g}, epsilon {self.epsilon:g}, {self.penalty_a} {self.penalty_b}, "
             f"{self.reference}, {self.metric})"
         )
 
@@ -177,10 +194,23 @@ def check_epsilon(epsilon: object) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise EpsilonError(
+        raise ProblemError(
             "a positive, finite epsilon", repr(epsilon), "epsilon is blur^2 in work pixels, e.g. 4.0 for a blur of 2 px"
         )
     return value
+
+
+def _checked_spacing(spacing: object, n_axes: int) -> tuple[float, ...]:
+    if spacing == ():
+        return (1.0,) * n_axes
+    sides = tuple(spacing) if isinstance(spacing, tuple | list | np.ndarray) else ()
+    if len(sides) != n_axes or not all(is_positive_number(side) for side in sides):
+        raise ProblemError(
+            f"spacing of {n_axes} positive numbers, one per axis",
+            repr(spacing),
+            "give the distance between neighbouring pixels along each axis in work pixels, e.g. (2.5, 1.0, 1.0)",
+        )
+    return tuple(float(side) for side in sides)
 
 
 def _log_ratio(mass: Float, log_factor: Float) -> Float:

@@ -1,4 +1,4 @@
-"""A feasible plan close to an infeasible one: what makes the gap of hard marginals a true bound."""
+"""A feasible plan close to an infeasible one: with it the gap of hard marginals is a true bound."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.problem.problem import TransportProblem
+from pairframe.types import Float
 
-Float = NDArray[np.float64]
 Marginals = Callable[[Float, Float], tuple[Float, Float]]
 Rounded = tuple[Float, Float, Float, Float]
 
@@ -22,33 +21,33 @@ def round_to_feasible(
 
     Returns
     -------
-    (f, g, p, q), (H, W) each, of a feasible plan that is itself given by potentials; or, where two hard sides
+    (f, g, p, q), arrays over the grid, of a feasible plan that is itself given by potentials; or, if two hard sides
     need a mixture with a rank-one plan, an upper bound on the mixture's primal value.
     """
-    kind_a, kind_b = problem.penalty_a.kind, problem.penalty_b.kind
-    if kind_b == "balanced" and kind_a != "balanced":
+    penalty_a, penalty_b = problem.penalty_a, problem.penalty_b
+    if penalty_b.is_exact and not penalty_a.is_exact:
         swapped = round_to_feasible(problem.swapped(), g, f, q, p, lambda f, g: marginals(g, f)[::-1])
         return swapped if isinstance(swapped, float) else (swapped[1], swapped[0], swapped[3], swapped[2])
     eps = problem.epsilon
-    if kind_a == "balanced":
+    if penalty_a.is_exact:
         f = f + eps * _log_ratio(problem.mass_a, p)
         p, q = problem.mass_a, marginals(f, g)[1]
-        if kind_b in ("balanced", "partial"):
+        if penalty_b.is_hard:
             return _mixture_bound(problem, f, g, q, marginals)
         return f, g, p, q
-    if kind_a == "partial":
+    if penalty_a.is_capped:
         f = f + eps * np.minimum(_log_ratio(problem.mass_a, p), 0.0)
         p, q = np.minimum(p, problem.mass_a), marginals(f, g)[1]
-    if kind_b == "partial":
+    if penalty_b.is_capped:
         g = g + eps * np.minimum(_log_ratio(problem.mass_b, q), 0.0)
         p, q = marginals(f, g)[0], np.minimum(q, problem.mass_b)
-        if kind_a == "partial":  # scaling columns down only lowers p; more is rounding
+        if penalty_a.is_capped:  # scaling columns down only lowers p; more is rounding
             p = np.minimum(p, problem.mass_a)
     return f, g, p, q
 
 
 def _mixture_bound(problem: TransportProblem, f: Float, g: Float, q: Float, marginals: Marginals) -> float:
-    """Primal bound for rows balanced (and exact) and columns balanced or partial.
+    """Primal bound for rows whose marginal is exact (and met) and columns whose marginal is exact or capped.
 
     Columns are scaled by c = min(1, b/q), which leaves a plan Q of total T. With th = 1 - T/M the plan
     (1 - th) (M/T) Q + th M ua (x) ub, ua and ub the normalised deficits of Q, has the right marginals;
@@ -57,7 +56,7 @@ def _mixture_bound(problem: TransportProblem, f: Float, g: Float, q: Float, marg
     on_a, on_b = problem.support_a, problem.support_b
     a, b = problem.mass_a[on_a], problem.mass_b[on_b]
     eps, total, reference = problem.epsilon, problem.total_a, problem.total_reference
-    if problem.penalty_b.kind == "balanced":
+    if problem.penalty_b.is_exact:
         b = b * (total / float(b.sum()))  # totals agree up to rounding; exactly, for the sake of the mixture
     log_c = np.minimum(np.log(b) - _safe_log(q[on_b]), 0.0)
     g_scaled = np.where(on_b, g, 0.0)
@@ -70,25 +69,21 @@ def _mixture_bound(problem: TransportProblem, f: Float, g: Float, q: Float, marg
     theta = max(0.0, 1.0 - kept / total)
     inner = float(np.sum(f[on_a] * rows)) + float(np.sum(g_scaled[on_b] * columns))
     e1 = total / kept * inner - eps * total * math.log(kept / total) - eps * (total - reference)
-    penalty = 0.0
-    if problem.penalty_b.kind == "partial":
-        penalty = problem.penalty_b.strength * max(0.0, float(b.sum()) - total)
-    if theta == 0.0:
-        return e1 + penalty
     deficit_a, deficit_b = _normalised(a - rows), _normalised(b - columns)
-    if deficit_a is None or deficit_b is None:
-        return e1 + penalty  # what is missing is below rounding
+    if theta == 0.0 or deficit_a is None or deficit_b is None:  # all that is missing is below rounding
+        return e1 + problem.penalty_b.soft_divergence(total / kept * columns, b)
     entropy = math.log(total) + _entropy(deficit_a, problem.log_u[on_a]) + _entropy(deficit_b, problem.log_v[on_b])
     e2 = total * _mean_cost(problem, deficit_a, deficit_b) + eps * (total * entropy - total + reference)
+    penalty = problem.penalty_b.soft_divergence(columns + theta * total * deficit_b, b)
     return (1.0 - theta) * e1 + theta * e2 + penalty
 
 
 def _mean_cost(problem: TransportProblem, weight_a: Float, weight_b: Float) -> float:
     """Mean cost of the product of two normalised weights on the supports; for ``euclidean`` a bound on it."""
     total = 0.0
-    for ya, yb in zip(np.nonzero(problem.support_a), np.nonzero(problem.support_b), strict=True):
-        mean_a, mean_b = float(weight_a @ ya), float(weight_b @ yb)
-        total += float(weight_a @ (ya - mean_a) ** 2) + float(weight_b @ (yb - mean_b) ** 2) + (mean_a - mean_b) ** 2
+    for xa, xb in zip(problem.positions(problem.support_a).T, problem.positions(problem.support_b).T, strict=True):
+        mean_a, mean_b = float(weight_a @ xa), float(weight_b @ xb)
+        total += float(weight_a @ (xa - mean_a) ** 2) + float(weight_b @ (xb - mean_b) ** 2) + (mean_a - mean_b) ** 2
     return total if problem.metric == "sqeuclidean" else math.sqrt(total)  # Jensen
 
 

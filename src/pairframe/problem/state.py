@@ -7,11 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairframe.errors import EmptyMeasureError
+from pairframe.errors import ProblemError
 from pairframe.frame import GridTransform
 from pairframe.frame.crop import check_density
 from pairframe.problem.config import TransportConfig
-from pairframe.problem.penalties import Penalty
+from pairframe.problem.penalties import Penalty, penalty_of
 from pairframe.problem.problem import TransportProblem
 from pairframe.problem.scales import Scales
 
@@ -32,7 +32,7 @@ def state_problem(
     -------
     problem : TransportProblem
     mass_scale : float
-        Multiply plan, maps and costs with it to get back to the masses that came in. ``joint`` divides both masses by
+        Multiply plan, maps and costs by it to get back to the input masses. ``joint`` divides both masses by
         sqrt(M_a M_b), which keeps growth (M_b / M_a) and changes nothing for the references ``heat`` and ``product``.
         ``each`` makes both totals 1, scales the plan back by min(M_a, M_b), and so spreads growth evenly.
         Only ``counting`` is not homogeneous: there the normalisation is part of the problem.
@@ -41,7 +41,7 @@ def state_problem(
     for name, array in (("mass_work_a", mass_work_a), ("mass_work_b", mass_work_b)):
         checked, box = check_density(array, name)
         if box is None:
-            raise EmptyMeasureError(
+            raise ProblemError(
                 f"some mass in {name}", "none", "an empty mask needs no solve: all mass is created or destroyed"
             )
         masses.append(np.asarray(checked, dtype=np.float64))
@@ -53,15 +53,12 @@ def state_problem(
         mass_scale = min(totals)
         divisors = (totals[0], totals[1])
     scales = Scales(
-        px_size_um=transform.px_size_um,
+        px_size_um=transform.units.px_size,
         downsample_factor=transform.downsample_factor,
         coord_scale=config.coord_scale,
         metric=config.metric,
     )
-    strength = scales.strength_work(config.marginal_relaxation, config.reach_um)
-    penalty_a, penalty_b = (
-        Penalty(kind) if kind == "balanced" else Penalty(kind, strength) for kind in config.penalties_ab
-    )
+    penalty_a, penalty_b = penalties_of(config, scales)
     problem = TransportProblem(
         mass_a=masses[0] / divisors[0],
         mass_b=masses[1] / divisors[1],
@@ -72,3 +69,10 @@ def state_problem(
         metric=config.metric,
     )
     return problem, mass_scale
+
+
+def penalties_of(config: TransportConfig, scales: Scales) -> tuple[Penalty, Penalty]:
+    """The penalties of source and target, in cost units of the work grid."""
+    relaxation = scales.strength_work(config.marginal_relaxation, config.reach_um)
+    source, target = (penalty_of(name, relaxation) for name in config.penalties_ab)
+    return source, target

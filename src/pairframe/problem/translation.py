@@ -1,16 +1,13 @@
-"""The best constant t for potentials (f + t, g - t): the mode that alternating updates alone learn last."""
+"""The best constant t for potentials (f + t, g - t): the mode in which alternating updates converge last."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.problem.penalties import Penalty
+from pairframe.problem.penalties.slopes import DualSlope, ExponentialSlope
 from pairframe.problem.problem import TransportProblem
-
-Float = NDArray[np.float64]
+from pairframe.types import Float
 
 
 def optimal_translation(problem: TransportProblem, f: Float, g: Float) -> float:
@@ -18,13 +15,13 @@ def optimal_translation(problem: TransportProblem, f: Float, g: Float) -> float:
 
     Parameters
     ----------
-    f, g : (H, W)
+    f, g : arrays over the grid
         Potentials, read on the supports only. ``tv`` sides are taken as clipped to their bounds.
 
     Notes
     -----
-    The plan does not change with t, so this costs no kernel application. Closed forms for kl and balanced;
-    where ``tv`` or ``partial`` take part the slope is a decreasing step function, and its sign change is bisected.
+    The plan does not change with t, so this costs no kernel application. ``kl`` and ``balanced`` have a closed form;
+    with any other penalty the slope of the dual decreases with t, and its sign change is bisected.
     """
     on_a, on_b = problem.support_a, problem.support_b
     return best_translation(
@@ -34,61 +31,22 @@ def optimal_translation(problem: TransportProblem, f: Float, g: Float) -> float:
 
 def best_translation(penalty_a: Penalty, f: Float, mass_a: Float, penalty_b: Penalty, g: Float, mass_b: Float) -> float:
     """`optimal_translation` on vectors over the supports: potentials and masses (n_a,) and (n_b,)."""
-    kinds = (penalty_a.kind, penalty_b.kind)
-    if kinds == ("balanced", "balanced"):
-        return 0.0
-    side_a, side_b = _Side(penalty_a, f, mass_a), _Side(penalty_b, g, mass_b)
-    if kinds == ("kl", "kl"):
-        share = penalty_a.strength * (penalty_b.strength / (penalty_a.strength + penalty_b.strength))
-        return share * (side_a.log_slope - side_b.log_slope)
-    if kinds == ("kl", "balanced"):
-        return penalty_a.strength * (side_a.log_slope - math.log(side_b.total))
-    if kinds == ("balanced", "kl"):
-        return penalty_b.strength * (math.log(side_a.total) - side_b.log_slope)
-    return _bisect(side_a, side_b)
+    slope_a, slope_b = penalty_a.dual_slope(f, mass_a), penalty_b.dual_slope(g, mass_b)
+    if isinstance(slope_a, ExponentialSlope) and isinstance(slope_b, ExponentialSlope):
+        return slope_a.crossing(slope_b)
+    return _bisect(slope_a, slope_b)
 
 
-class _Side:
-    """Slope of one side's dual value under a translation of its potential, from above and from below."""
-
-    def __init__(self, penalty: Penalty, potential: Float, mass: Float) -> None:
-        self.penalty = penalty
-        self.total = float(mass.sum())
-        self.lowest = -math.inf  # the translation below which the dual is -inf
-        if penalty.kind == "kl":
-            exponents = np.log(mass) - potential / penalty.strength
-            top = float(exponents.max())
-            self.log_slope = top + math.log(float(np.exp(exponents - top).sum()))
-        elif penalty.kind in ("tv", "partial"):
-            potential = penalty.admissible(potential)
-            room = penalty.strength - potential  # the mass counts while t is below it
-            order = np.argsort(room, kind="stable")
-            self.room = room[order]
-            # mass_above[k]: mass of the entries k, k+1, ... in that order
-            self.mass_above = np.append(np.cumsum(mass[order][::-1])[::-1], 0.0)
-            if penalty.kind == "tv":
-                self.lowest = -penalty.strength - float(potential.min())
-
-    def slope(self, t: float, *, from_above: bool) -> float:
-        """One-sided derivative at t: the limit from t+ or from t-."""
-        if self.penalty.kind == "kl":
-            exponent = self.log_slope - t / self.penalty.strength
-            return math.exp(exponent) if exponent < 700.0 else math.inf
-        if self.penalty.kind == "balanced":
-            return self.total
-        return float(self.mass_above[np.searchsorted(self.room, t, side="right" if from_above else "left")])
-
-
-def _bisect(side_a: _Side, side_b: _Side) -> float:
+def _bisect(slope_a: DualSlope, slope_b: DualSlope) -> float:
     """Nearest to 0 among the best t; t stays where both duals are finite."""
 
     def rising(t: float) -> bool:  # whether a larger t is better
-        return side_a.slope(t, from_above=True) > side_b.slope(-t, from_above=False) * (1.0 + 1e-14)
+        return slope_a.at(t, from_above=True) > slope_b.at(-t, from_above=False) * (1.0 + 1e-14)
 
     def falling(t: float) -> bool:  # whether a smaller t is better
-        return side_a.slope(t, from_above=False) * (1.0 + 1e-14) < side_b.slope(-t, from_above=True)
+        return slope_a.at(t, from_above=False) * (1.0 + 1e-14) < slope_b.at(-t, from_above=True)
 
-    lowest, highest = min(side_a.lowest, 0.0), max(-side_b.lowest, 0.0)
+    lowest, highest = min(slope_a.lowest, 0.0), max(-slope_b.lowest, 0.0)
     if rising(0.0):
         sign, better, limit = 1.0, rising, highest
     elif falling(0.0):
@@ -99,12 +57,101 @@ def _bisect(side_a: _Side, side_b: _Side) -> float:
     while far < limit and better(sign * far):
         near, far = far, min(4.0 * far, limit)
         if far > 1e300:
-            return 0.0  # the dual has no maximum: nothing sensible to do here
+            return 0.0  # the dual has no maximum
     if better(sign * far):
-        return sign * far  # stopped by the bound of a tv side
+        return sign * far  # stopped by a lower bound of the other potential
     for _ in range(200):
         middle = 0.5 * (near + far)
         if middle in (near, far):
             break
         near, far = (middle, far) if better(sign * middle) else (near, middle)
     return sign * far
+
+
+def best_answered_translation(
+    penalty_a: Penalty,
+    f: Float,
+    mass_a: Float,
+    penalty_b: Penalty,
+    s: Float,
+    mass_b: Float,
+    epsilon: float,
+    tolerance: float,
+) -> float:
+    """The t that maximises the dual at f + t and its best answer; 0.0 if t = 0 is best up to `tolerance`.
+
+    Parameters
+    ----------
+    f : (n_a,)
+        Potential on a.
+    s : (n_b,)
+        The potential on b that would make its marginal exact, given f; given f + t it is s - t.
+    tolerance : float
+        Imbalance of both marginals, in mass units, for which no translation is made.
+
+    Notes
+    -----
+    The slope of the dual in t is the optimal mass of a at f + t minus the mass that b receives from its answer to it. It
+    decreases with t, and its sign change is bisected; no kernel application is needed.
+    """
+    optimal = penalty_a.dual_slope(f, mass_a)
+    received = _Received(penalty_b, s, mass_b, epsilon)
+    if optimal.at(0.0, from_above=True) - received(0.0) > tolerance:
+        sign, from_above = 1.0, True
+        limit = max(penalty_a.bounds[1] - float(f.max()), 0.0)
+    elif optimal.at(0.0, from_above=False) - received(0.0) < -tolerance:
+        sign, from_above = -1.0, False
+        limit = -optimal.lowest
+    else:
+        return 0.0
+
+    def better(distance: float) -> bool:
+        t = sign * distance
+        return sign * (optimal.at(t, from_above=from_above) - received(t)) > tolerance
+
+    near, far = 0.0, min(0.01 * epsilon, limit)
+    while better(far):
+        near = far
+        if far >= limit:
+            return sign * far
+        far = min(4.0 * far, limit)
+        if far > _FARTHEST * epsilon:
+            return 0.0  # the dual has no maximum
+    while far - near > _NEAR * max(epsilon, near):
+        middle = 0.5 * (near + far)
+        near, far = (middle, far) if better(middle) else (near, middle)
+    return sign * near
+
+
+_FARTHEST = 1e12  # in eps
+_NEAR = 1e-9  # relative accuracy of a translation
+
+
+class _Received:
+    """The mass that b receives from its best answer to f + t, as a function of t.
+
+    A penalty that clips makes it the mass itself wherever the answer is not pinned: only the other pixels are looked at.
+    """
+
+    def __init__(self, penalty: Penalty, s: Float, mass: Float, epsilon: float) -> None:
+        self._penalty, self._s, self._mass, self._epsilon = penalty, s, mass, epsilon
+        self._margin = -1.0
+        self._settled = 0.0
+        self._open: tuple[Float, Float] = (s, mass)
+
+    def __call__(self, t: float) -> float:
+        if self._penalty.clips and not abs(t) <= self._margin:
+            self._split(max(4.0 * abs(t), self._epsilon))
+        s, mass = self._open
+        answer = self._penalty.update(s - t, self._epsilon)
+        with np.errstate(over="ignore"):
+            return self._settled + float(np.sum(mass * np.exp(np.minimum((answer - s + t) / self._epsilon, 50.0))))
+
+    def _split(self, margin: float) -> None:
+        """Set apart the pixels that are within the bounds for every t up to `margin`, and those far beyond them."""
+        low, high = self._penalty.bounds
+        inside = (self._s <= high - margin) & (self._s >= low + margin)
+        lost = self._s > high + margin + 50.0 * self._epsilon  # they receive nothing
+        rest = ~(inside | lost)
+        self._margin, self._settled = margin, float(self._mass[inside].sum())
+        self._open = self._s[rest], self._mass[rest]

@@ -1,4 +1,4 @@
-"""SHOW: frames and results come in, pictures and pages go out.
+"""SHOW: frames, results and analyses come in, figures and pages go out.
 
-Figures are pure functions ``(thing, ax) -> ax``. It reads no masks and solves nothing.
+Figures are pure functions ``(result, ax) -> ax``. It reads no masks and solves nothing.
 """

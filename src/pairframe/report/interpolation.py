@@ -1,33 +1,31 @@
-"""Displacement interpolation: the mass between source and target, while it travels, fades out and fades in."""
+"""Displacement interpolation: the mass between source and target as it moves, fades out and fades in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairframe.errors import InputError
+from pairframe import checks
 from pairframe.results import TransportResult
-
-Float = NDArray[np.float64]
+from pairframe.types import Bool, Float, Int
 
 MAX_PARTICLES = 400_000
 MAX_SPLIT = 64
-UNFOLDED_AFTER = 0.15  # share of the way
-RIGID = 0.01  # px: neighbours whose distance changes by less move as one
-MIDWAY_BLUR_PX = 0.7  # hides the beat between two grids; none at both ends, none where nothing is deformed
+UNFOLDED_AFTER = 0.15  # share of the displacement
+RIGID = 0.01  # px: neighbours whose distance changes by less move rigidly
+MIDWAY_BLUR_PX = 0.7  # hides the moire pattern of two grids; none at both ends or without deformation
 
 
 @dataclass(frozen=True, eq=False)
 class _Particles:
-    """Mass at rest on pixel centres that travels along straight lines.
+    """Mass that starts on pixel centres and moves along straight lines.
 
     Attributes
     ----------
     mass : (N,)
     home_yx : (N, 2)
-        Centre of the pixel it lives in, work px (the centre of pixel i is i).
+        Centre of its pixel, work px (the centre of pixel i is i).
     place_yx : (N, 2)
         Where in its pixel it belongs, work px from the centre. A pixel's mass lies on its centre at home, takes its
         places soon after, and ends as far apart as neighbours do: an expansion leaves no holes.
@@ -42,7 +40,7 @@ class _Particles:
 
     @property
     def share_split(self) -> float:
-        """Share of the mass that lives in pixels with several particles: what is stretched or squeezed on its way."""
+        """Share of the mass in pixels with several particles, which is stretched or squeezed as it moves."""
         total = float(self.mass.sum())
         return float(self.mass[self.place_yx.any(axis=-1)].sum()) / total if total > 0 else 0.0
 
@@ -56,8 +54,8 @@ class _Particles:
 class Interpolation:
     """McCann's displacement interpolation of a result, in mass per work pixel inside the frame.
 
-    What moved is seen from both ends, forward from the source and backward from the target, each weighted by how near its
-    end is. So both end frames are exact, and the total is linear in time.
+    Moved mass is followed forward from the source and backward from the target, weighted by how near each end is.
+    So both end frames are exact, and the total is linear in time.
     """
 
     left: _Particles
@@ -67,7 +65,7 @@ class Interpolation:
 
     @classmethod
     def of(cls, result: TransportResult) -> Interpolation:
-        """Read the ways of the mass off a result's displacement field."""
+        """Interpolation along the displacement field of a result."""
         work, valid_box = result.work, result.transform.work_valid_box_yx.slices
         destroyed, created = work.mass_destroyed[valid_box], work.mass_created[valid_box]
         left = np.maximum(work.mass_source[valid_box] - destroyed, 0.0)
@@ -78,7 +76,7 @@ class Interpolation:
         return cls(forward, backward, destroyed, created)
 
     def parts(self, time: float) -> tuple[Float, Float, Float]:
-        """Mass that is on its way, that is being created, and that is being destroyed; (H, W) each, time in 0..1."""
+        """Moving, created and destroyed mass at a time in 0..1; (H, W) each."""
         shape = (self.mass_created.shape[0], self.mass_created.shape[1])
         on_its_way = (1 - time) * self.left.at(time, shape) + time * self.arrived.at(1 - time, shape)
         deformed = max(self.left.share_split, self.arrived.share_split)
@@ -106,9 +104,8 @@ def interpolation_frames(result: TransportResult, n: int) -> Float:
 
 def frame_times(n: int) -> list[float]:
     """`n` even times from 0 to 1."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
-        raise InputError("n to be an integer >= 2 (the source, the target and what is between)", repr(n), "e.g. n=24")
-    return [k / (int(n) - 1) for k in range(int(n))]
+    n = checks.integer(n, "n", 2, fix="n counts the source, the target and the frames between them, e.g. 24")
+    return [k / (n - 1) for k in range(n)]
 
 
 def splat(at_yx: Float, mass: Float, shape_hw: tuple[int, int]) -> Float:
@@ -165,7 +162,7 @@ def _particles(mass: Float, way_yx: Float) -> _Particles:
     return _Particles(np.concatenate(masses), np.concatenate(homes), np.concatenate(places), np.concatenate(ways))
 
 
-def _apart(way_yx: Float, on: NDArray[np.bool_]) -> Float:
+def _apart(way_yx: Float, on: Bool) -> Float:
     """(H, W, 2) how far apart neighbours with mass end, along each axis, in px; 1 where they keep their distance."""
     apart = np.ones(way_yx.shape)
     for axis in (0, 1):
@@ -181,7 +178,7 @@ def _apart(way_yx: Float, on: NDArray[np.bool_]) -> Float:
     return apart
 
 
-def _splits(apart: Float, on: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _splits(apart: Float, on: Bool) -> Int:
     """(H, W, 2) particles along each axis of a pixel: about twice the distance of its neighbours; 1 where that stays."""
     wanted = np.where(apart > 1, 2 ** np.ceil(np.log2(2 * apart) - 0.25), 1).astype(np.int64)
     most = MAX_SPLIT
@@ -213,7 +210,7 @@ def _way_back(forward: _Particles, arrived: Float) -> Float:
     return _filled(way, known)
 
 
-def _filled(way_yx: Float, known: NDArray[np.bool_]) -> Float:
+def _filled(way_yx: Float, known: Bool) -> Float:
     """Unknown entries of (H, W, 2) take the nearest known one; zero when there is none."""
     from scipy.ndimage import distance_transform_edt
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.results import TransportResult
-from pairframe.results.disk import is_group_name
+from pairframe.results.disk import group_of_entry
 from pairframe.results.schema import FAILED
 from pairframe.results.store import ResultStore
+from pairframe.types import Float
 
 LayerData = tuple[NDArray[Any], dict[str, Any], str]
 Reader = Callable[[str | Sequence[str]], list[LayerData]]
@@ -26,7 +27,7 @@ MAX_ARROWS = 2500
 
 
 def napari_get_reader(path: str | os.PathLike[str] | Sequence[str]) -> Reader | None:
-    """A reader for a folder of results, its ``results.parquet``, or one group of its ``maps.zarr``; None for all else."""
+    """A reader for a folder of results, its ``results.parquet``, or one file of its ``maps.zarr``; None for all else."""
     if not isinstance(path, str | os.PathLike):  # a list of files to stack: results are not stacked
         return None
     return read_layers if _store_and_group(Path(path)) is not None else None
@@ -44,7 +45,7 @@ def read_layers(path: str | Sequence[str]) -> list[LayerData]:
         table = table[table["maps_group"] == group]
     names = [str(name) for name in table["pair_id"]]
     if len(names) > MAX_PAIRS:
-        message = f"only the first {MAX_PAIRS} of {len(names)} pairs are opened; open a folder in maps.zarr for another"
+        message = f"only the first {MAX_PAIRS} of {len(names)} pairs are opened; open a file in maps.zarr for another"
         warnings.warn(message, stacklevel=2)
     layers: list[LayerData] = []
     for number, pair_id in enumerate(names[:MAX_PAIRS]):
@@ -64,9 +65,9 @@ def result_layers(
     (images, mass per pixel), displacement (vectors, only where it is known). Where lengths are in pixels the scale is 1.
     """
     transform, work = result.transform, result.work
-    scale = (transform.px_size_um, transform.px_size_um)
+    scale = (result.units.px_size, result.units.px_size)
     metadata = {"pair_id": pair_id, "status": str(result.status), "advice": result.status.advice}
-    is_mask = result.config.mass_mode == "uniform"
+    is_mask = result.config.mass.is_area
 
     def properties(name: str, unit: str, **more: Any) -> dict[str, Any]:
         return {
@@ -98,7 +99,7 @@ def result_layers(
     return layers
 
 
-def displacement_vectors(result: TransportResult) -> NDArray[np.float64]:
+def displacement_vectors(result: TransportResult) -> Float:
     """(N, 2, 2) start and displacement as (y, x) in canonical px, centres of pixels at integers; every k-th where known."""
     known = result.velocity_valid
     step = 1
@@ -109,7 +110,7 @@ def displacement_vectors(result: TransportResult) -> NDArray[np.float64]:
             break
         step += 1
     starts = np.stack([ys[on], xs[on]], axis=-1).astype(np.float64)
-    shifts = result.velocity_field[ys[on], xs[on]] / result.transform.px_size_um
+    shifts = result.velocity_field[ys[on], xs[on]] / result.units.px_size
     return np.stack([starts, shifts], axis=1)
 
 
@@ -118,7 +119,7 @@ def _store_and_group(path: Path) -> tuple[ResultStore, str | None] | None:
     if path.name in ("results.parquet", "maps.zarr"):
         path = path.parent
     group = None
-    if path.parent.name == "maps.zarr" and is_group_name(path.name):
-        path, group = path.parent.parent, path.name
+    if path.parent.name == "maps.zarr" and (group := group_of_entry(path.name)) is not None:
+        path = path.parent.parent
     store = ResultStore(path)
     return (store, group) if store.exists() and store.maps_path.is_dir() else None

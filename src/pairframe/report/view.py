@@ -1,4 +1,4 @@
-"""A result seen through its frame: arrays are cut to it, so a small object on a huge canvas costs and shows no canvas."""
+"""A result inside its frame: arrays are cropped to it, so a small object on a huge canvas is drawn large and fast."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from pairframe.report.style import (
     rgb,
 )
 from pairframe.results import TransportResult
+from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-Float = NDArray[np.float64]
-SMALLEST_SEEN = 0.02  # of the frame's longer side: what is smaller has a circle around it
-MOST_CIRCLES = 60  # more of them hide the picture
+SMALLEST_SEEN = 0.02  # of the frame's longer side: smaller objects get a circle
+MOST_CIRCLES = 60  # more would hide the picture
 UNFINISHED = (Status.max_iterations, Status.impossible)
 
 
 class SeenMaps(Protocol):
-    """What of the work grid can be seen: (Hw, Ww) masses, and (Hw, Ww, 2) work px/frame, NaN where unknown."""
+    """The work-grid maps that pictures show: (Hw, Ww) masses, and (Hw, Ww, 2) work px/frame, NaN where unknown."""
 
     @property
     def mass_source(self) -> Float: ...
@@ -49,7 +49,7 @@ class SeenMaps(Protocol):
 
 
 class Seen(Protocol):
-    """A result, or what of it can be seen."""
+    """A result, or the part of it that pictures show."""
 
     @property
     def transform(self) -> GridTransform: ...
@@ -84,7 +84,7 @@ def _alone(result: Seen) -> GridTransform:
     crop = result.transform.pair_crop_box_yx
     return replace(
         result.transform,
-        canon_shape_hw=frame_box(result).shape_hw,
+        canon_shape_hw=frame_box(result).shape,
         pair_crop_box_yx=BoxYX(0, crop.h, 0, crop.w),
     )
 
@@ -96,18 +96,13 @@ def full_pixel_mass(result: Seen) -> float:
 
 
 def has_moved(result: TransportResult) -> bool:
-    """Whether any mass moved so that its way is known."""
+    """Whether the displacement of any mass is known."""
     return bool(result.work.velocity_valid.any())
 
 
-def length_word(result: TransportResult) -> str:
-    """The unit of its lengths as people write it: ``µm``, or ``px`` when nobody said how large a pixel is."""
-    return "px" if result.length_unit == "px" else "µm"
-
-
 def is_area(result: TransportResult) -> bool:
-    """Whether mass counts pixels, and so is an area. Intensities are none."""
-    return result.config.mass_mode == "uniform"
+    """Whether the mass is an area; intensities are not."""
+    return result.config.mass.is_area
 
 
 # --- pictures --------------------------------------------------------------------------------
@@ -146,7 +141,7 @@ def compose(moved: Float, created: Float, destroyed: Float, full: float) -> Floa
 
 
 def _strength(mass: Float) -> Float:
-    """0 for nothing to 1 for a full pixel; a few very bright ones do not make the others disappear."""
+    """From 0 to 1 for a full pixel; clipped so that a few very bright pixels do not hide the others."""
     positive = mass[mass > 0]
     if positive.size == 0:
         return np.zeros(mass.shape)
@@ -164,13 +159,13 @@ def show(result: TransportResult, picture: Float, ax: Axes, **style: Any) -> Axe
     ax.set_yticks([])
     for spine in ax.spines.values():
         spine.set_color("0.6")
-    add_scale_bar_below(ax, result.transform.px_size_um, (crop.x0, crop.x1), length_word(result))
+    add_scale_bar_below(ax, result.units, (crop.x0, crop.x1))
     mark_unfinished(result, ax)
     return image
 
 
 def mark_unfinished(result: TransportResult, ax: Axes) -> None:
-    """An answer that did not converge says so in every panel."""
+    """Mark a panel of an answer that did not converge."""
     if result.status in UNFINISHED:
         ax.text(
             0.02,
@@ -187,12 +182,12 @@ def mark_unfinished(result: TransportResult, ax: Axes) -> None:
 
 
 def outline(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "0.55") -> None:
-    """The rim of a mask as a thin line along its pixels' edges, and `circles`; (Hw, Ww) work-grid mass."""
+    """The outline of a mask along its pixel edges, and `circles`; (Hw, Ww) work-grid mass."""
     from matplotlib.collections import LineCollection
 
     circles(result, mass_work, ax, colour)
 
-    mask = np.pad(lifted(result, mass_work) > 0, 1)  # a rim also where the mask meets the frame
+    mask = np.pad(lifted(result, mass_work) > 0, 1)  # also an edge where the mask meets the frame
     corner = frame_box(result)
     y, x = np.argwhere(mask[1:, 1:-1] != mask[:-1, 1:-1]).T  # between a row and the next one
     level = np.stack([np.stack([x, y], axis=-1), np.stack([x + 1, y], axis=-1)], axis=1)
@@ -203,8 +198,8 @@ def outline(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "
 
 
 def circles(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "0.55") -> bool:
-    """Circles around the objects of a mask that are too small to see in their frame; whether there are any."""
-    centres_yx = specks(lifted(result, mass_work) > 0, SMALLEST_SEEN * max(result.transform.pair_crop_box_yx.shape_hw))
+    """Circle the objects of a mask that are too small to see; return whether there are any."""
+    centres_yx = specks(lifted(result, mass_work) > 0, SMALLEST_SEEN * max(result.transform.pair_crop_box_yx.shape))
     if not 0 < len(centres_yx) <= MOST_CIRCLES:
         return False
     corner = frame_box(result)
@@ -213,8 +208,8 @@ def circles(result: TransportResult, mass_work: Float, ax: Axes, colour: str = "
     return True
 
 
-def specks(mask: NDArray[np.bool_], smallest_px: float) -> Float:
-    """(N, 2) middles, y and x in px, of the connected parts of a mask (H, W) whose longer side is below `smallest_px`."""
+def specks(mask: Bool, smallest_px: float) -> Float:
+    """(N, 2) centres, y and x in px, of the connected parts of a mask (H, W) whose longer side is below `smallest_px`."""
     from scipy import ndimage
 
     labels, _ = ndimage.label(mask, structure=np.ones((3, 3)))

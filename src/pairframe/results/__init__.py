@@ -1,7 +1,7 @@
-"""KEEP: maps, solution and context come in, one frozen `TransportResult` goes out.
+"""KEEP: maps, solution and frame come in, one frozen `TransportResult` goes out, in memory or on disk.
 
-It owns the names and units of everything a person reads from a comparison.
-It must not know how a problem is solved, nor how results are shown.
+It owns the names and units of every number that a comparison reports.
+It must not know how a problem is solved or how results are drawn.
 """
 
 from pairframe.results.result import TransportResult, WorkMaps

@@ -1,4 +1,4 @@
-"""Results for other programs: an ImageJ stack and CSV. For everything, and exactly, use `TransportResult.save`."""
+"""Results for other programs: an ImageJ stack and CSV. `TransportResult.save` keeps everything exactly."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import FileError, PixelSizeError, StoreWriteError, UnknownFormatError
+from pairframe import files
+from pairframe.errors import FileError, PixelSizeError, StoreWriteError
 from pairframe.results import disk
 from pairframe.results.result import TransportResult
-from pairframe.results.rows import column_unit, result_row
+from pairframe.results.row_units import column_unit
+from pairframe.results.rows import result_row
 from pairframe.results.schema import BY_NAME
 
 CHANNELS = ("source", "target", "created", "destroyed", "dy", "dx", "speed")
@@ -28,23 +30,23 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
 
     float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
-    (um/frame, NaN where unknown). A result in pixels (see `TransportResult.length_unit`) gets no micrometres.
+    (um/frame, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
     """
     import tifffile
 
     path = _new_path(path, (".tif", ".tiff"), overwrite)
     channels = tif_channels(result)
-    size = result.transform.px_size_um
+    size = result.units.px_size
     if not _IMAGEJ_UM[0] <= size <= _IMAGEJ_UM[1] or channels.nbytes >= _IMAGEJ_BYTES:
         raise PixelSizeError(
             "a pixel size and a canvas that an ImageJ TIFF can hold",
             f"{size:g} um, {channels.nbytes / 2**30:.1f} GiB",
-            "check the unit, or keep the result with save",
+            "check the unit, or use save instead",
         )
     metadata: dict[str, Any] = {
         "axes": "CYX",
         "mode": "grayscale",
-        "unit": "pixel" if result.length_unit == "px" else "micron",
+        "unit": "pixel" if result.units.in_px else "micron",
         "Labels": list(CHANNELS),
         "Ranges": tuple(limit for channel in channels for limit in _shown_range(channel)),
     }
@@ -73,14 +75,14 @@ def tif_channels(result: TransportResult) -> NDArray[np.float32]:
 def export_csv(result: TransportResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write one line per work pixel that has mass in either mask, and beside it ``<name>_scalars.csv``.
 
-    Numbers have all their digits; unknown ones are empty. Without a pixel size the names of columns say px, not um.
+    Numbers have all their digits; unknown ones are empty. Without a pixel size, column names end in px instead of um.
     """
     path = _new_path(path, (".csv",), overwrite)
     scalars_path = _new_path(path.with_name(f"{path.stem}_scalars.csv"), (".csv",), overwrite)
     row = result_row(result, "pair")
-    kind = {"in_px": result.length_unit == "px", "is_euclidean": result.config.metric == "euclidean"}
+    is_euclidean = result.config.metric == "euclidean"
     scalars = [
-        (name, value, column_unit(name, **kind), BY_NAME[name].meaning)
+        (name, value, column_unit(name, result.units, is_euclidean=is_euclidean), BY_NAME[name].meaning)
         for name, value in row.items()
         if name not in _NOT_SCALARS
     ]
@@ -90,13 +92,13 @@ def export_csv(result: TransportResult, path: str | os.PathLike[str], *, overwri
 
 
 def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
-    """One entry per work pixel with mass, (n,) arrays: where it is, what it holds, what became of it."""
+    """Columns (n,) with one entry per work pixel with mass: its place, its mass and its changes."""
     work, transform = result.work, result.transform
     y, x = np.nonzero((work.mass_source > 0) | (work.mass_target > 0))
-    centre_um = transform.work_to_canon_yx(np.stack([y, x], axis=-1) + 0.5) * transform.px_size_um
+    centre_um = transform.work_to_canon_yx(np.stack([y, x], axis=-1) + 0.5) * result.units.px_size
     velocity_um = work.velocity_px[y, x] * transform.work_px_size_um
     um_per_cost = result.scales.cost_um_from_cost_work(1.0)
-    unit = result.length_unit
+    unit = result.units.length
     cost = f"cost_{{}}_{unit}2" if result.scales.power == 2 else f"cost_{{}}_{unit}"
     return {
         "work_y": y,
@@ -119,7 +121,7 @@ def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
 
 
 def _shown_range(channel: NDArray[np.float32]) -> tuple[float, float]:
-    """Of the display in ImageJ: all known values."""
+    """Display range in ImageJ: all known values."""
     known = channel[np.isfinite(channel)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     return (low, high) if high > low else (low, low + 1.0)
@@ -138,14 +140,14 @@ def _cell(value: Any) -> Any:
 
 
 def _new_path(path: str | os.PathLike[str], suffixes: tuple[str, ...], overwrite: bool) -> Path:
-    path = Path(path)
+    path = files.checked_path(path, FileError)
     if path.suffix.lower() not in suffixes:
-        raise UnknownFormatError(f"a name that ends in {' or '.join(suffixes)}", f"{str(path)!r}", "change the name")
+        raise FileError(f"a name that ends in {' or '.join(suffixes)}", f"{str(path)!r}", "change the name")
     if not path.parent.is_dir():
         raise StoreWriteError(
             "an existing folder to write to",
             f"{str(path.parent)!r}, which " + ("is a file" if path.parent.exists() else "does not exist"),
-            "make the folder first, or correct the path",
+            "create the folder first, or correct the path",
         )
     if os.path.lexists(path) and (not overwrite or path.is_dir()):
         raise FileError("a new file", f"{str(path)!r}, which exists", "choose another name or pass overwrite=True")
@@ -154,4 +156,4 @@ def _new_path(path: str | os.PathLike[str], suffixes: tuple[str, ...], overwrite
 
 def _write(path: Path, content: bytes) -> None:
     with disk.write_errors(path):
-        disk.replace_file(path, content)
+        files.replace_file(path, content)

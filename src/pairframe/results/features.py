@@ -1,4 +1,4 @@
-"""Features of a comparison: one number each, raw, from the work grid. `schema.FEATURES` names them and their units.
+"""Features of a comparison: one number each, from the work grid. `schema.FEATURES` lists their names and units.
 
 None of them depends on the canvas, on padding or on where the pair lies on it.
 """
@@ -6,63 +6,123 @@ None of them depends on the canvas, on padding or on where the pair lies on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, reduce
+from types import EllipsisType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairframe.frame import tight_box
 from pairframe.results.result import TransportResult
-from pairframe.results.schema import BAND_EDGES_BLUR, BAND_NAMES
+from pairframe.results.schema import BAND_EDGES_BLUR, BAND_NAMES, FEATURES
+from pairframe.types import Bool, Float
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+Place = tuple[EllipsisType | slice, ...]  # of pixels, along all axes of the grid
 
 
 def features_of(result: TransportResult) -> dict[str, float]:
-    """Every column of `schema.FEATURES`; NaN where there is nothing to speak of.
+    """Every column of `schema.FEATURES`; NaN if there is nothing to measure."""
+    parts = Parts(result)
+    return {column.name: FUNCTIONS[column.name](parts) for column in FEATURES}
+
+
+class Parts:
+    """The quantities that several features share, each computed once.
 
     Means, quantiles and root mean squares weigh each work pixel with the mass that left it, as the mean displacement does.
+
+    Attributes
+    ----------
+    velocity_px : (H, W, 2)
+        Displacement on the smallest box around the pixels where it is known, work px/frame.
+    valid : (H, W) bool
+        Where it is known.
+    weight : (H, W)
+        Mass that left each pixel.
     """
-    box = _known_box(result.work.velocity_valid)
-    velocity_px, valid = result.work.velocity_px[box], result.work.velocity_valid[box]
-    weight = left_mass(result)[box]
-    size_um = result.transform.work_px_size_um
-    bands = band_energies(velocity_px, valid, result.blur_um / size_um)
-    return {
-        **_totals(result),
-        **_displacements(velocity_px * size_um, weight),
-        **_gradients(velocity_px, valid, weight),
-        **dict(zip(BAND_NAMES, bands, strict=True)),
-    }
+
+    def __init__(self, result: TransportResult) -> None:
+        box = _known_box(result.work.velocity_valid)
+        self.result = result
+        self.velocity_px, self.valid = result.work.velocity_px[box], result.work.velocity_valid[box]
+        self.weight = left_mass(result)[box]
+
+    @property
+    def total(self) -> float:
+        """Moved, created and destroyed mass; NaN if a fixed box has cut away all of both masks."""
+        result = self.result
+        return result.total_mass_moved + result.total_mass_created + result.total_mass_destroyed or math.nan
+
+    @property
+    def area_per_mass_um2(self) -> float:
+        """Area of a unit of mass; NaN for intensities and distances, which do not count pixels."""
+        result = self.result
+        return result.transform.px_area_um2 if result.config.mass.is_area else math.nan
+
+    @cached_property
+    def moved(self) -> tuple[Float, Float]:
+        """Displacements (N, 2) in um/frame of the pixels that mass left, and that mass (N,)."""
+        on = self.weight > 0
+        return self.velocity_px[on] * self.result.transform.work_px_size_um, self.weight[on]
+
+    @cached_property
+    def speed_um(self) -> Float:
+        """Their lengths, (N,)."""
+        return lengths_of(self.moved[0])
+
+    @cached_property
+    def mean_vector_um(self) -> tuple[float, float]:
+        """Mean displacement vector, (dy, dx)."""
+        velocity_um, weight = self.moved
+        if weight.size == 0:
+            return math.nan, math.nan
+        share = weight / weight.sum()
+        return float(share @ velocity_um[:, 0]), float(share @ velocity_um[:, 1])
+
+    @cached_property
+    def quantiles_um(self) -> list[float]:
+        """Median and 90th percentile of the displacement."""
+        return weighted_quantiles(self.speed_um, self.moved[1], (0.5, 0.9))
+
+    @cached_property
+    def expansion_and_rotation(self) -> tuple[Float, Float]:
+        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so 1/frame in any unit."""
+        fields = np.ascontiguousarray(np.moveaxis(self.velocity_px, -1, 0))
+        (dy_by_y, dx_by_y), (dy_by_x, dx_by_x) = (known_difference(fields, self.valid, axis) for axis in (0, 1))
+        return dy_by_y + dx_by_x, dy_by_x - dx_by_y
+
+    @cached_property
+    def bands(self) -> list[float]:
+        """See `band_energies`."""
+        return band_energies(self.velocity_px, self.valid, self.result.blur_um / self.result.transform.work_px_size_um)
+
+    def mean_of(self, field: Float) -> float:
+        """Weighted mean of a field (H, W) where it is known."""
+        values, weights = self._known(field)
+        return float(weights @ values / weights.sum()) if values.size else math.nan
+
+    def rms_of(self, field: Float) -> float:
+        """Weighted root mean square of a field (H, W) where it is known."""
+        return _weighted_rms(*self._known(field))
+
+    def _known(self, field: Float) -> tuple[Float, Float]:
+        on = np.isfinite(field) & (self.weight > 0)
+        return field[on], self.weight[on]
 
 
-def _known_box(valid: Bool) -> tuple[slice, slice]:
-    """The smallest box around what is known; empty where nothing is."""
-    rows, columns = (np.flatnonzero(valid.any(axis=axis)) for axis in (1, 0))
-    if rows.size == 0:
-        return np.s_[:0, :0]
-    return np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+def _known_box(valid: Bool) -> tuple[slice, ...]:
+    """Index of the smallest box around the known pixels; empty if there are none."""
+    box = tight_box(valid)
+    return (slice(0),) * valid.ndim if box is None else box.slices
 
 
-# --- mass ------------------------------------------------------------------------------------
+def _percent(part: float, whole: float) -> float:
+    return 100 * part / whole if whole > 0 else math.nan
 
 
-def _totals(result: TransportResult) -> dict[str, float]:
-    moved, created, destroyed = result.total_mass_moved, result.total_mass_created, result.total_mass_destroyed
-    # Only masks have an area: intensities and distances do not count pixels.
-    area_um2 = result.transform.px_area_um2 if result.config.mass_mode == "uniform" else math.nan
+def _growth_rate(result: TransportResult) -> float:
     both = result.M_source > 0 and result.M_target > 0
-    whole = moved + created + destroyed or math.nan  # a fixed box may have cut away all of both masks
-    return {
-        "area_moved_um2": moved * area_um2,
-        "area_created_um2": created * area_um2,
-        "area_destroyed_um2": destroyed * area_um2,
-        "percent_moved": 100 * moved / result.M_source if result.M_source > 0 else math.nan,
-        "fraction_moved": moved / whole,
-        "fraction_created": created / whole,
-        "fraction_destroyed": destroyed / whole,
-        "growth_rate": math.log(result.M_target / result.M_source) if both else math.nan,
-    }
+    return math.log(result.M_target / result.M_source) if both else math.nan
 
 
 # --- displacement ----------------------------------------------------------------------------
@@ -74,24 +134,10 @@ def left_mass(result: TransportResult) -> Float:
     return np.where(work.velocity_valid, np.maximum(work.mass_source - work.mass_destroyed, 0.0), 0.0)
 
 
-def _displacements(velocity_um: Float, weight: Float) -> dict[str, float]:
-    on = weight > 0
-    velocity_um, weight = velocity_um[on], weight[on]
-    speed_um = np.hypot(*velocity_um.T)
-    if speed_um.size == 0:
-        drift_um = (math.nan, math.nan)
-    else:
-        share = weight / weight.sum()
-        drift_um = (float(share @ velocity_um[:, 0]), float(share @ velocity_um[:, 1]))
-    p50_um, p90_um = weighted_quantiles(speed_um, weight, (0.5, 0.9))
-    return {
-        "p50_displacement_um": p50_um,
-        "p90_displacement_um": p90_um,
-        "max_displacement_um": float(speed_um.max()) if speed_um.size else math.nan,
-        "rms_displacement_um": _weighted_rms(speed_um, weight),
-        "drift_dy_um": drift_um[0],
-        "drift_dx_um": drift_um[1],
-    }
+def lengths_of(vectors: Float) -> Float:
+    """(N,): lengths of vectors (N, ndim)."""
+    lengths: Float = reduce(np.hypot, vectors.T)
+    return lengths
 
 
 def weighted_quantiles(values: Float, weights: Float, shares: Sequence[float]) -> list[float]:
@@ -100,7 +146,7 @@ def weighted_quantiles(values: Float, weights: Float, shares: Sequence[float]) -
         return [math.nan] * len(shares)
     order = np.argsort(values)
     below = np.cumsum(weights[order])
-    # The last sum may lie a rounding error below the wanted share of itself.
+    # The last sum may be a rounding error below the requested share of itself.
     places = np.searchsorted(below, np.array(shares) * below[-1] * (1 - 1e-12))
     return [float(values[order[place]]) for place in places]
 
@@ -108,27 +154,14 @@ def weighted_quantiles(values: Float, weights: Float, shares: Sequence[float]) -
 # --- derivatives -----------------------------------------------------------------------------
 
 
-def _gradients(velocity_px: Float, valid: Bool, weight: Float) -> dict[str, float]:
-    # Work px per frame, over work px: 1/frame, whatever the pixel size.
-    fields = np.ascontiguousarray(np.moveaxis(velocity_px, -1, 0))
-    (dy_by_y, dx_by_y), (dy_by_x, dx_by_x) = (known_difference(fields, valid, axis) for axis in (0, 1))
-    found = {"velocity_divergence": dy_by_y + dx_by_x, "velocity_curl": dy_by_x - dx_by_y}
-    summary = {}
-    for name, field in found.items():
-        on = np.isfinite(field) & (weight > 0)
-        values, weights = field[on], weight[on]
-        summary[f"{name}_mean"] = float(weights @ values / weights.sum()) if values.size else math.nan
-        summary[f"{name}_rms"] = _weighted_rms(values, weights)
-    return summary
-
-
 def known_difference(fields: Float, valid: Bool, axis: int) -> Float:
-    """Derivatives of fields (..., H, W) along an axis of the image, per pixel, from the neighbours that are known (H, W).
+    """Derivatives of fields (..., H, W) along an axis of the grid, per pixel, from the neighbours that are known (H, W).
 
     Central where both neighbours are known, one-sided where one is, NaN where none is or the pixel itself is not known.
     """
-    before = (..., slice(None, -1), slice(None)) if axis == 0 else (..., slice(None, -1))
-    after = (..., slice(1, None), slice(None)) if axis == 0 else (..., slice(1, None))
+    later = (slice(None),) * (valid.ndim - 1 - axis)
+    before: Place = (..., slice(None, -1), *later)
+    after: Place = (..., slice(1, None), *later)
     both = valid[after] & valid[before]
     step = np.where(both, fields[after] - fields[before], 0.0)
     total, steps = np.zeros(fields.shape), np.zeros(valid.shape)
@@ -145,7 +178,7 @@ def known_difference(fields: Float, valid: Bool, axis: int) -> Float:
 def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float]:
     """Shares of a field's energy by wavelength: six bands that sum to 1, from long to short; NaN for a field of zeros.
 
-    The field is taken on the box around what is known, 0 where it is not, and transformed by an orthonormal DCT-II: its
+    The field is taken on the box around the known pixels, 0 where it is unknown, and transformed by an orthonormal DCT-II: its
     squared coefficients sum to the squared field. A coefficient (ky, kx) on (Ny, Nx) pixels has the wavelength
     ``1 / hypot(ky / 2 Ny, kx / 2 Nx)``; that of the mean is infinite.
 
@@ -164,19 +197,45 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
         return [math.nan] * len(BAND_NAMES)
     box = _known_box(valid)
     fields = np.where(valid[box], np.moveaxis(velocity_px[box], -1, 0), 0.0)
-    energy_y, energy_x = np.square(dctn(fields, norm="ortho", axes=(1, 2)))
-    energy = energy_y + energy_x
+    energy = np.square(dctn(fields, norm="ortho", axes=range(1, fields.ndim))).sum(axis=0)
     total = float(energy.sum())
     if total == 0:
         return [math.nan] * len(BAND_NAMES)
-    ny, nx = energy.shape
-    square_y, square_x = ((np.arange(n) / (2 * n) * blur_px) ** 2 for n in (ny, nx))
+    squares = ((np.arange(n) / (2 * n) * blur_px) ** 2 for n in energy.shape)
     # Squared frequencies, from low to high, so that the mean needs no infinity; an edge belongs to the band below it.
     edges = [edge**-2.0 for edge in reversed(BAND_EDGES_BLUR)]
-    band = np.searchsorted(edges, (square_y[:, None] + square_x).ravel(), side="left")
+    band = np.searchsorted(edges, reduce(np.add.outer, squares).ravel(), side="left")
     shares: list[float] = (np.bincount(band, energy.ravel(), len(BAND_NAMES)) / total).tolist()
     return shares
 
 
 def _weighted_rms(values: Float, weights: Float) -> float:
     return math.sqrt(float(weights @ values**2 / weights.sum())) if values.size else math.nan
+
+
+# --- the features ----------------------------------------------------------------------------
+
+FUNCTIONS: Mapping[str, Callable[[Parts], float]] = {
+    "percent_created": lambda of: _percent(of.result.total_mass_created, of.result.M_target),
+    "percent_destroyed": lambda of: _percent(of.result.total_mass_destroyed, of.result.M_source),
+    "percent_moved": lambda of: _percent(of.result.total_mass_moved, of.result.M_source),
+    "fraction_created": lambda of: of.result.total_mass_created / of.total,
+    "fraction_destroyed": lambda of: of.result.total_mass_destroyed / of.total,
+    "fraction_moved": lambda of: of.result.total_mass_moved / of.total,
+    "area_created_um2": lambda of: of.result.total_mass_created * of.area_per_mass_um2,
+    "area_destroyed_um2": lambda of: of.result.total_mass_destroyed * of.area_per_mass_um2,
+    "area_moved_um2": lambda of: of.result.total_mass_moved * of.area_per_mass_um2,
+    "growth_rate": lambda of: _growth_rate(of.result),
+    "mean_displacement_um": lambda of: of.result.mean_displacement_um,
+    "mean_displacement_dy_um": lambda of: of.mean_vector_um[0],
+    "mean_displacement_dx_um": lambda of: of.mean_vector_um[1],
+    "p50_displacement_um": lambda of: of.quantiles_um[0],
+    "p90_displacement_um": lambda of: of.quantiles_um[1],
+    "max_displacement_um": lambda of: float(of.speed_um.max()) if of.speed_um.size else math.nan,
+    "rms_displacement_um": lambda of: _weighted_rms(of.speed_um, of.moved[1]),
+    "expansion_mean": lambda of: of.mean_of(of.expansion_and_rotation[0]),
+    "expansion_rms": lambda of: of.rms_of(of.expansion_and_rotation[0]),
+    "rotation_mean": lambda of: of.mean_of(of.expansion_and_rotation[1]),
+    "rotation_rms": lambda of: of.rms_of(of.expansion_and_rotation[1]),
+    **{name: lambda of, number=number: of.bands[number] for number, name in enumerate(BAND_NAMES)},  # type: ignore[misc]
+}

@@ -1,8 +1,11 @@
-"""One result as a Zarr v3 group: arrays with dimension names and checksums, attributes that say everything else."""
+"""One result as a Zarr v3 group in a zip file: arrays with dimension names and checksums, everything else as attributes."""
 
 from __future__ import annotations
 
-import json
+import lzma
+import struct
+import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,62 +13,77 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from pairframe import plain_json
 from pairframe.errors import BrokenStoreError, PairframeError, StoreVersionError
 from pairframe.frame import GridTransform
+from pairframe.results.archive import CHECKSUM, GroupFiles, archive_bytes, open_files
 from pairframe.results.arrays import METADATA, array_files, array_from, group_metadata
+from pairframe.results.disk import ZIP
 from pairframe.results.result import TransportResult
-from pairframe.results.schema import SCHEMA_VERSION
+from pairframe.results.sums import check_sums
 from pairframe.results.variables import CANON, COORDINATES, DIMS, LABELS, WORK, Variable, result_from
+from pairframe.results.versions import with_new_names
 
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError)
+# Zip files add their own errors: a flipped bit can name any compression, or sizes that do not fit.
+_ZIP_DAMAGE = (zipfile.BadZipFile, EOFError, struct.error, zlib.error, lzma.LZMAError, ArithmeticError, MemoryError)
+_DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, *_ZIP_DAMAGE)
+
+
+def group_bytes(variables: list[Variable], attributes: dict[str, Any]) -> bytes:
+    """The zip file of a group; bit for bit what the variables hold."""
+    arrays, files = _arrays_and_files(variables)
+    return archive_bytes(files, lambda checksum: group_metadata({**attributes, CHECKSUM: checksum}, arrays))
 
 
 def group_files(variables: list[Variable], attributes: dict[str, Any]) -> dict[str, bytes]:
-    """The files of a group, by name; bit for bit what the variables hold."""
-    files, arrays = {}, {}
+    """The files of a group that is a folder, by name."""
+    arrays, files = _arrays_and_files(variables)
+    return {METADATA: group_metadata(attributes, arrays).encode(), **files}
+
+
+def _arrays_and_files(variables: list[Variable]) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Metadata (JSON) of every array, and the files of all of them: metadata and chunks."""
+    arrays, files = {}, {}
     for variable in variables:
         arrays[variable.name], chunks = array_files(variable.values, variable.dims, variable.attributes)
         files[f"{variable.name}/{METADATA}"] = arrays[variable.name].encode()
         files |= {f"{variable.name}/{name}": content for name, content in chunks.items()}
-    return {METADATA: group_metadata(attributes, arrays).encode(), **files}
+    return arrays, files
 
 
-def read_group(folder: Path, pair_id: str) -> TransportResult:
-    """The result in a group; an error when anything is missing, changed or of another pair."""
-    attributes, arrays = read_arrays(folder, pair_id)
-    with damage_is_our_error(folder):
-        return result_from(arrays, attributes)
+def read_group(path: Path, pair_id: str) -> TransportResult:
+    """The result in a group; an error if anything is missing, changed or of another pair, or the books do not balance."""
+    attributes, arrays = read_arrays(path, pair_id)
+    with damage_is_our_error(path):
+        result = result_from(arrays, attributes)
+        check_sums(result)
+        return result
 
 
 def read_arrays(
-    folder: Path, pair_id: str, names: Collection[str] | None = None
+    path: Path, pair_id: str, names: Collection[str] | None = None
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Attributes and arrays of a group, all of them or some; an error when these are missing, changed or of another pair."""
-    with damage_is_our_error(folder):
-        node = json.loads((folder / METADATA).read_bytes())
-        attributes: dict[str, Any] = node["attributes"]
-        check_version(attributes.get("schema_version"), folder)
+    """Attributes and arrays of a group, all or some; an error if they are missing, changed or of another pair."""
+    with damage_is_our_error(path), open_files(path) as files:
+        attributes, known = _read_metadata(files, path)
         if attributes["pair_id"] != pair_id:
             raise ValueError(f"it holds the pair {ascii(attributes['pair_id'])[:80]}")
+        if attributes["maps_group"] != path.name.removesuffix(ZIP):
+            raise ValueError(f"it holds the maps {ascii(attributes['maps_group'])[:80]} of this pair")
         transform = GridTransform.from_json(attributes["transform"])
-        known: dict[str, Any] = node["consolidated_metadata"]["metadata"]
         wanted = known if names is None else names
-        return attributes, {name: _read_array(folder, name, known[name], transform) for name in wanted}
+        return attributes, {name: _read_array(files, name, known[name], transform) for name in wanted}
 
 
-def check_version(found: object, where: Path) -> None:
-    """Refuse a store whose schema is not the one this version writes."""
-    if str(found) != str(SCHEMA_VERSION):
-        raise StoreVersionError(
-            f"results with schema version {SCHEMA_VERSION}",
-            f"{f'version {found}' if found is not None else 'no version'} in {str(where)!r}",
-            "install the version of pairframe that wrote them, or run the comparison again into another folder",
-        )
+def read_attributes(path: Path) -> dict[str, Any]:
+    """Attributes of a group whose list of files is complete; the arrays themselves are not read."""
+    with damage_is_our_error(path), open_files(path) as files:
+        return _read_metadata(files, path)[0]
 
 
 @contextmanager
-def damage_is_our_error(folder: Path) -> Iterator[None]:
-    """Whatever zarr stumbles over becomes one error that names the group."""
+def damage_is_our_error(path: Path) -> Iterator[None]:
+    """Turn every reading error into one `BrokenStoreError` that names the group."""
     try:
         yield
     except (StoreVersionError, BrokenStoreError):
@@ -73,12 +91,21 @@ def damage_is_our_error(folder: Path) -> Iterator[None]:
     except (*_DAMAGE, PairframeError) as error:
         raise BrokenStoreError(
             "the complete maps of a result",
-            f"{str(folder)!r}: {str(error) or type(error).__name__}",
+            f"{str(path)!r}: {str(error) or type(error).__name__}",
             "run this comparison again",
         ) from error
 
 
-def _read_array(folder: Path, name: str, about: dict[str, Any], transform: GridTransform) -> NDArray[Any]:
+def _read_metadata(files: GroupFiles, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Attributes of a group, and the metadata of its arrays."""
+    node = plain_json.parse(files.read(METADATA))
+    attributes = with_new_names(node["attributes"], node["attributes"].get("schema_version"), path)
+    if files.checksum is not None and files.checksum != attributes.get(CHECKSUM):
+        raise ValueError("its files are not those that were written: their checksum does not match")
+    return attributes, node["consolidated_metadata"]["metadata"]
+
+
+def _read_array(files: GroupFiles, name: str, about: dict[str, Any], transform: GridTransform) -> NDArray[Any]:
     if not name.isidentifier():
         raise ValueError(f"an array named {ascii(name)[:80]}")
     dims, shape = tuple(about["dimension_names"]), tuple(about["shape"])
@@ -91,4 +118,11 @@ def _read_array(folder: Path, name: str, about: dict[str, Any], transform: GridT
         raise ValueError(f"array {name} has the dimensions {dims}, not {expected_dims}")
     if any(side not in (found, None) for found, side in zip(shape, expected, strict=True)):
         raise ValueError(f"array {name} has the shape {shape}, not {expected}")
-    return array_from(about, lambda chunk: (folder / name / chunk).read_bytes())
+
+    def read(chunk: str) -> bytes:
+        try:
+            return files.read(f"{name}/{chunk}")
+        except (FileNotFoundError, KeyError) as error:
+            raise ValueError(f"chunk {chunk} of array {name} is missing") from error
+
+    return array_from(about, read)

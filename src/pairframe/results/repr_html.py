@@ -1,4 +1,4 @@
-"""How a result shows itself in a notebook: a small picture and a small table, nothing from the network."""
+"""A result in a notebook: a small picture and a table, without network access."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.results.result import TransportResult
+from pairframe.types import Float
 
 _PICTURE_PX = 360
-# Okabe and Ito's palette: told apart by (nearly) everybody.
+# Okabe and Ito's palette, which is colour-blind safe.
 _SOURCE, _TARGET = np.array([0, 114, 178]), np.array([230, 159, 0])
 _DESTROYED, _CREATED = np.array([213, 94, 0]), np.array([0, 158, 115])
 
@@ -30,14 +31,14 @@ def repr_html(result: TransportResult) -> str:
         '<div class="pairframe-result">'
         f"<p><b>TransportResult</b> on a {h} x {w} canvas</p>"
         f'<img src="data:image/png;base64,{picture}" style="image-rendering:pixelated" '
-        'alt="left: source blue, target orange; right: destroyed vermilion, created green">'
-        "<p>left: <span>source blue, target orange</span>; right: <span>destroyed vermilion, created green</span></p>"
+        'alt="left: source (blue) and target (orange); right: destroyed (vermilion) and created (green)">'
+        "<p>Left: <span>source (blue) and target (orange)</span>. Right: <span>destroyed (vermilion) and created (green)</span>.</p>"
         f"<table>{rows}</table></div>"
     )
 
 
 def picture_png(result: TransportResult) -> bytes:
-    """The frame twice, side by side: the masks, and what became of them."""
+    """The frame twice, side by side: the masks, and the mass destroyed and created."""
     from PIL import Image
 
     work = result.work
@@ -54,15 +55,13 @@ def picture_png(result: TransportResult) -> bytes:
     return stream.getvalue()
 
 
-def _shade(mass_work: NDArray[np.float64], largest: float | None = None) -> NDArray[np.float64]:
+def _shade(mass_work: Float, largest: float | None = None) -> Float:
     """(Hw, Ww) from 0 to 1."""
     top = float(mass_work.max()) if largest is None else largest
     return np.clip(mass_work / top, 0.0, 1.0) if top > 0 else np.zeros(mass_work.shape)
 
 
-def _mixed(
-    shade_a: NDArray[np.float64], colour_a: NDArray[np.int_], shade_b: NDArray[np.float64], colour_b: NDArray[np.int_]
-) -> NDArray[np.uint8]:
+def _mixed(shade_a: Float, colour_a: NDArray[np.int_], shade_b: Float, colour_b: NDArray[np.int_]) -> NDArray[np.uint8]:
     """(Hw, Ww, 3) on white: where both are, the colour between the two."""
     a, b = shade_a[..., None], shade_b[..., None]
     colour = (a * colour_a + b * colour_b) / np.maximum(a + b, np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""`TransportResult`: what a comparison found, with the unit of every number."""
+"""`TransportResult`: the outcome of a comparison, with the unit of every number."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
 from pairframe.problem import Scales, TransportConfig
+from pairframe.types import Bool, Float
+from pairframe.units import Units
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
-NO_ANSWER = "answer     none: the numbers left what can be computed, so nothing is known about what moved"
+NO_ANSWER = "answer     none: the numbers left the range of floating point, so the maps mean nothing"
 _ROUNDING = 1 + 1e-9
 
 
 class _FrozenArrays:
-    """Arrays in the fields of a frozen dataclass are frozen too, also after a trip between processes."""
+    """Make the arrays of a frozen dataclass read-only, also after pickling."""
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -71,16 +71,15 @@ class WorkMaps(_FrozenArrays):
     trace: tuple[TraceRecord, ...] = ()
 
     def __repr__(self) -> str:
-        h, w = self.mass_source.shape
-        return f"WorkMaps({h} x {w} work px: {', '.join(field.name for field in fields(self))})"
+        return f"WorkMaps({' x '.join(map(str, self.mass_source.shape))} work px: {', '.join(field.name for field in fields(self))})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransportResult(_FrozenArrays):
-    """What a comparison of two masks found. Arrays are (Hc, Wc) on the canonical image, so they overlay on it.
+    """The outcome of a comparison of two masks. Arrays are (Hc, Wc) on the canonical image, so they overlay on it.
 
     Masses are in pixel-mass units; "cost" is mass times work px^2 with `coord_scale` undone (``euclidean``: work px).
-    Where a name says um, the unit is `length_unit`: pixels when nobody said how large a pixel is.
+    Where a name says um, the unit is that of `units`: pixels if no pixel size is known.
 
     Attributes
     ----------
@@ -89,10 +88,10 @@ class TransportResult(_FrozenArrays):
     velocity_field : (Hc, Wc, 2)
         ``[..., 0]`` is dy, ``[..., 1]`` is dx, um/frame, on source pixels; NaN where unknown (see `velocity_valid`).
     cost_source, cost_target : (Hc, Wc)
-        Cost by where it started and where it ended: mass times um^2; each sums to `total_transport_cost_um2`.
+        Transport cost at the source pixel and at the target pixel, mass times um^2; each sums to `total_transport_cost_um2`.
     transform : GridTransform
     M_source, M_target : float
-        Mass inside the frame: everything, unless clipping was allowed.
+        Mass inside the frame: all of it unless clipping was allowed.
     total_transport_cost_work_px2, total_transport_cost_um2 : float
         ``<C, Q>`` of the feasible part Q that the maps show.
     area_source_um2, area_target_um2 : float
@@ -104,11 +103,11 @@ class TransportResult(_FrozenArrays):
     divergence, divergence_error : float
         See `pairframe.maps.Divergence`; cost units. NaN when a mask is empty.
     noise_floor, noise_floor_target : float
-        Share of its mass that the method calls destroyed when a mask meets itself. NaN when a mask is empty.
+        Share of its mass that the method reports as destroyed when a mask is compared with itself. NaN if a mask is empty.
     epsilon, lambda_unbalanced : float
         Cost units after `coord_scale`, as a config sets them; `lambda_unbalanced` is inf when both sides are balanced.
     status : Status
-        `status.advice` says what to do about it.
+        `status.advice` suggests what to do.
     iterations : int
         Kernel applications on the work grid.
     relative_gap, marginal_error : float
@@ -117,7 +116,7 @@ class TransportResult(_FrozenArrays):
         As used: with the pixel size that was found.
     versions : mapping of name to version
     notices : tuple of str
-        What a person should know about this comparison, in sentences.
+        Remarks about this comparison, in sentences.
     work : WorkMaps
     """
 
@@ -165,30 +164,35 @@ class TransportResult(_FrozenArrays):
     def scales(self) -> Scales:
         """The units of this comparison."""
         return Scales(
-            self.transform.px_size_um,
+            self.units.px_size,
             self.transform.downsample_factor,
             self.config.coord_scale,
             self.config.metric,
         )
 
     @property
+    def units(self) -> Units:
+        """The unit of lengths and areas, wherever a name says um."""
+        return self.transform.units
+
+    @property
     def length_unit(self) -> str:
-        """``um``, or ``px`` when neither the config nor a mask said how large a pixel is."""
-        return self.config.length_unit
+        """``um``, or ``px`` if no pixel size is known."""
+        return self.units.length
 
     @property
     def has_answer(self) -> bool:
-        """Whether the numbers mean anything. After ``impossible`` they do not: they only keep the books balanced."""
+        """Whether the numbers mean anything. After ``impossible`` they do not; they only balance the mass."""
         return self.status != Status.impossible
 
     @property
     def destroyed_is_noise(self) -> bool:
-        """Whether no more was destroyed than the method calls destroyed when the source meets itself."""
+        """Whether no more mass was destroyed than when the source is compared with itself."""
         return self.total_mass_destroyed <= self.M_source * self.noise_floor * _ROUNDING
 
     @property
     def created_is_noise(self) -> bool:
-        """Whether no more was created than the method calls created when the target meets itself."""
+        """Whether no more mass was created than when the target is compared with itself."""
         return self.total_mass_created <= self.M_target * self.noise_floor_target * _ROUNDING
 
     @property
@@ -198,17 +202,17 @@ class TransportResult(_FrozenArrays):
 
     @property
     def reach_um(self) -> float:
-        """The farther beyond this distance, the less mass moves rather than is destroyed and created, um; inf when balanced."""
+        """Soft limit of the displacement, um: mass that would have to go farther is mostly destroyed and created; inf if balanced."""
         return self._length_um(self.lambda_unbalanced)
 
     @property
     def mean_displacement_um(self) -> float:
-        """Mean length of the velocity field over the mass that moved, um/frame; NaN when nothing did."""
+        """Mean length of the displacement of the moved mass, um/frame; NaN if none moved."""
         work = self.work
         left = (work.mass_source - work.mass_destroyed)[work.velocity_valid]
         if left.sum() <= 0:
             return float("nan")
-        length_px = np.hypot(*work.velocity_px[work.velocity_valid].T)
+        length_px = reduce(np.hypot, work.velocity_px[work.velocity_valid].T)
         return float((left * length_px).sum() / left.sum() * self.transform.work_px_size_um)
 
     def _length_um(self, cost: float) -> float:
@@ -222,14 +226,14 @@ class TransportResult(_FrozenArrays):
         )
 
     def summary(self) -> str:
-        """A few lines with units, for a person."""
+        """A few lines of text with units."""
         unit = self.length_unit
         lines = [
             f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} {unit}^2",
             f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} {unit}^2",
             *(self._answer_lines() if self.has_answer else [NO_ANSWER]),
             f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, work pixel "
-            f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.transform.px_size_um:.4g} {unit}",
+            f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",
             f"solve      {self.status} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
         ]
         if self.status != Status.converged:
@@ -258,7 +262,7 @@ class TransportResult(_FrozenArrays):
     # --- keeping and showing -----------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, pair_id: str = "pair", overwrite: bool = False) -> None:
-        """Keep this result in the folder `path`, which may hold many; `pairframe.load` gives it back bit for bit.
+        """Save this result in the folder `path`, which may hold many; `pairframe.load` returns it bit for bit.
 
         Parameters
         ----------
@@ -267,12 +271,10 @@ class TransportResult(_FrozenArrays):
         pair_id : str
             Name of this result there.
         overwrite : bool
-            Replace the pair of that name; also allows a folder with other things in it, which stay.
+            Replace the pair of that name; also allow a folder that holds other files, which stay.
         """
-        from pairframe.results.schema import check_pair_id
         from pairframe.results.store import save
 
-        check_pair_id(pair_id)
         save(self, path, pair_id=pair_id, overwrite=overwrite)
 
     def to_xarray(self) -> xr.Dataset:
@@ -304,10 +306,10 @@ class TransportResult(_FrozenArrays):
 
 
 def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
-    """How much of a mask that is, held against what the method itself would make up."""
+    """A share of a mask as text, with the noise floor to compare it with."""
     if not whole > 0:
         return f"none {of}"
     if is_noise and floor > 0:
         return f"below the noise floor, {100 * floor:.2g}% {of}"
-    noise = f" (noise floor {100 * floor:.2g}%)" if math.isfinite(floor) else ""  # nothing was solved for an empty mask
+    noise = f" (noise floor {100 * floor:.2g}%)" if math.isfinite(floor) else ""  # NaN for an empty mask
     return f"{100 * part / whole:.4g}% {of}{noise}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pairframe.errors import PairframeError
 from pairframe.results.features import features_of
 from pairframe.results.result import TransportResult
-from pairframe.results.schema import BY_NAME, FAILED, FIELDS, Row, check_row, checked_extra
+from pairframe.results.schema import FAILED, FIELDS, Row, check_row, checked_extra
 
 
 def result_row(
@@ -30,27 +29,24 @@ def result_row(
     Parameters
     ----------
     source, target : str, optional
-        The masks, as they were named.
+        Names of the masks, as given.
     seconds : float, optional
         Wall time of the comparison.
     work_key : str, optional
-        What a resumed run knows this comparison by.
+        Hash by which a resumed run recognises this comparison.
     extra : mapping, optional
         Carried columns: labels such as group, series, frame.
     """
     transform = result.transform
-    derived = {
+    settings = {
         "blur_um": result.blur_um,
         "reach_um": result.reach_um,
-        "mean_displacement_um": result.mean_displacement_um,
-        "percent_created": _percent(result.total_mass_created, result.M_target),
-        "percent_destroyed": _percent(result.total_mass_destroyed, result.M_source),
-        "px_size_um": transform.px_size_um,
+        "px_size_um": transform.units.px_size,
         "downsample_factor": transform.downsample_factor,
         "canon_height_px": transform.canon_shape_hw[0],
         "canon_width_px": transform.canon_shape_hw[1],
-        "work_height_px": transform.work_shape_hw[0],
-        "work_width_px": transform.work_shape_hw[1],
+        "work_grid_height_px": transform.work_shape_hw[0],
+        "work_grid_width_px": transform.work_shape_hw[1],
         "config_json": result.config.to_json(),
         "versions_json": json.dumps(dict(result.versions)),
         "notices_json": json.dumps(list(result.notices)),
@@ -67,29 +63,7 @@ def result_row(
         "work_key": work_key,
     }
     fields = {column.name: getattr(result, column.name) for column in FIELDS}
-    return check_row({**checked_extra(extra or {}), **about, **fields, **derived, **features_of(result)})
-
-
-def lengths_in_px(row: Mapping[str, Any]) -> bool:
-    """Whether nobody said how large a pixel is, so that the lengths of a row are in pixels; also of a failed row."""
-    config = row["config_json"]
-    return not isinstance(config, str) or json.loads(config).get("px_size_um") is None
-
-
-def column_unit(name: str, *, in_px: bool, is_euclidean: bool = False) -> str:
-    """The unit of a column for a given result: ``um`` is ``px`` without a pixel size, and a cost may be a length.
-
-    Parameters
-    ----------
-    in_px : bool
-        See `lengths_in_px` and `TransportResult.length_unit`.
-    is_euclidean : bool
-        Whether ``metric`` is ``euclidean``: costs are then mass times length.
-    """
-    unit = BY_NAME[name].unit
-    if is_euclidean and "mass" in unit:
-        unit = unit.replace("px^2", "px").replace("um^2", "um")
-    return unit.replace("um", "px") if in_px else unit
+    return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **features_of(result)})
 
 
 def failed_row(
@@ -121,10 +95,6 @@ def failed_row(
         "work_key": work_key,
     }
     return check_row({**checked_extra(extra or {}), **about})
-
-
-def _percent(part: float, whole: float) -> float:
-    return 100 * part / whole if whole > 0 else math.nan
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""`ResultStore`: a folder that keeps results, one pair or many; `results.parquet` says what is in it."""
+"""`ResultStore`: a folder of results, of one pair or many; `results.parquet` lists them."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairframe import checks, files, system
 from pairframe._version import __version__
-from pairframe.errors import (
-    BrokenStoreError,
-    ForeignFolderError,
-    PairExistsError,
-    StoreError,
-    StoreRowError,
-    UnknownPairError,
-)
+from pairframe.errors import BrokenStoreError, StoreError, StoreRowError
+from pairframe.plain_json import exact
 from pairframe.results import disk
-from pairframe.results.group import check_version, damage_is_our_error, group_files, read_group
+from pairframe.results.arrays import group_metadata
+from pairframe.results.group import damage_is_our_error, group_bytes, read_attributes, read_group
+from pairframe.results.leftovers import Leftovers, remove_group
 from pairframe.results.result import TransportResult
 from pairframe.results.rows import result_row
 from pairframe.results.schema import FAILED, Row, check_pair_id, check_row
+from pairframe.results.sums import check_sums
 from pairframe.results.table import read_table, table_bytes, upsert
-from pairframe.results.tidy import Leftovers, remove_group
-from pairframe.results.variables import attributes_of, history_of, plain_number, variables_of
+from pairframe.results.variables import attributes_of, history_of, variables_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-# What pairframe itself puts into a folder of results.
+# Files that pairframe writes into a folder of results.
 OUR_NAMES = frozenset(
     {"results.parquet", "maps.zarr", "report.html", "pairs", "summary.json", disk.LOCK}
     | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
 )
+# The list of members is empty: without it, zarr would warn about every zip file.
+_ROOT = group_metadata(
+    {"title": "maps of comparisons, a zip file each: xarray.open_zarr(zarr.storage.ZipStore(path))"}, {}
+)
+FILES_PER_PAIR = 1
 _INDEX = ["pair_id", "status", "error", "advice", "maps_group"]
 
 
 class ResultStore:
-    """Results on disk. Workers write maps, side by side; one writer at a time commits the rows that name them.
+    """Results on disk. Workers write maps in parallel; one writer at a time commits the rows that name them.
 
     Parameters
     ----------
     out : path
-        The folder; nothing is touched until it is read or written.
+        The folder; it is not touched until it is read or written.
     lock_wait_s : float
         How long `commit` waits for another writer before it gives up.
 
@@ -58,7 +60,7 @@ class ResultStore:
     """
 
     def __init__(self, out: str | os.PathLike[str], *, lock_wait_s: float = 10.0) -> None:
-        self.out = Path(out)
+        self.out = files.checked_path(out, StoreError)
         self.table_path = self.out / "results.parquet"
         self.maps_path = self.out / "maps.zarr"
         self._lock_wait_s = lock_wait_s
@@ -70,7 +72,7 @@ class ResultStore:
     # --- reading -----------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """Whether something was committed here."""
+        """Whether results were committed here."""
         return self.table_path.is_file()
 
     def table(self) -> pd.DataFrame:
@@ -78,74 +80,78 @@ class ResultStore:
         import pandas as pd
         import pyarrow as pa
 
-        # Integers stay integers beside failed pairs, which have none.
-        frame: pd.DataFrame = read_table(self.table_path).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        nullable = {pa.int64(): pd.Int64Dtype()}  # failed pairs have no integers
+        frame: pd.DataFrame = read_table(self.table_path).to_pandas(types_mapper=nullable.get, use_threads=False)
         return frame
 
     def pair_ids(self) -> list[str]:
-        """Names of the pairs, failed ones too."""
+        """Names of the pairs, including failed ones."""
         names: list[str] = read_table(self.table_path, ["pair_id"]).column("pair_id").to_pylist()
         return names
 
     def load(self, pair_id: str | None = None) -> TransportResult:
         """The result of a pair, exactly as it was written; without a name, the only one."""
-        name, folder = self._find(pair_id)
+        name, path = self._find(pair_id)
         try:
-            return read_group(folder, name)
+            return read_group(path, name)
         except BrokenStoreError:
             # A writer may have replaced the result since the table was read.
             _, again = self._find(name)
-            if again == folder:
+            if again == path:
                 raise
             return read_group(again, name)
 
     def open_maps(self, pair_id: str | None = None) -> xr.Dataset:
-        """The maps of a pair as they lie on disk; arrays are read when they are used. Names as in `to_xarray`."""
+        """The maps of a pair, opened lazily. Names as in `to_xarray`. Needs the extra ``xarray``."""
+        checks.library("xarray", "xarray", "open_maps")
         import xarray as xr
+        from zarr.storage import LocalStore, ZipStore
 
-        _, folder = self._find(pair_id)
-        with damage_is_our_error(folder):
-            dataset: xr.Dataset = xr.open_zarr(folder, chunks=None, consolidated=True)
-            check_version(dataset.attrs.get("schema_version"), folder)
+        _, path = self._find(pair_id)
+        attributes = read_attributes(path)
+        with damage_is_our_error(path):
+            opened = LocalStore(path, read_only=True) if path.is_dir() else ZipStore(path)
+            dataset: xr.Dataset = xr.open_zarr(opened, chunks=None, consolidated=True)
+            dataset.attrs = attributes
         return dataset
 
     def _find(self, pair_id: str | None) -> tuple[str, Path]:
-        """The name of a pair that has a result, and the folder of its maps."""
+        """The name of a pair that has a result, and its maps."""
         rows = {row["pair_id"]: row for row in read_table(self.table_path, _INDEX).to_pylist()}
         if pair_id is None and len(rows) == 1:
             pair_id = next(iter(rows))
         if pair_id is None or pair_id not in rows:
             known = ", ".join(ascii(name)[:80] for name in list(rows)[:5]) + (", ..." if len(rows) > 5 else "")
-            raise UnknownPairError(
+            raise StoreError(
                 f"the name of one of the {len(rows)} pairs in {str(self.out)!r}",
                 "none" if pair_id is None else ascii(pair_id)[:80],
                 f"give pair_id, for instance one of {known}" if rows else "run a comparison first",
             )
         row = rows[pair_id]
         if row["status"] == FAILED or row["maps_group"] is None:
-            raise UnknownPairError(
+            raise StoreError(
                 "a pair with a result",
                 f"{ascii(pair_id)[:80]}, which failed: {row['error']}",
                 row["advice"] or "run this comparison again",
             )
-        return pair_id, disk.group_folder(self.maps_path, row["maps_group"])
+        return pair_id, disk.group_path(self.maps_path, row["maps_group"])
 
     # --- writing -----------------------------------------------------------------------------
 
     def create(self, *, overwrite: bool = False) -> None:
-        """Make the folder. One that holds something else is refused, unless `overwrite` says to write beside it."""
+        """Create the folder. One that holds other files is refused unless `overwrite` is true; they stay."""
         with disk.write_errors(self.out):
             self.out.mkdir(parents=True, exist_ok=True)
-            found = {path.name for path in self.out.iterdir() if not path.name.startswith(disk.TEMPORARY)}
+            found = {path.name for path in self.out.iterdir() if not path.name.startswith(files.TEMPORARY)}
         foreign = sorted(found - OUR_NAMES)
         if foreign and not self.exists() and not overwrite:
-            raise ForeignFolderError(
+            raise StoreError(
                 "an empty folder, or one with results",
                 f"{str(self.out)!r}, which holds {ascii(foreign[0])[:80]}",
-                "choose another folder, or say overwrite to write beside what is there",
+                "choose another folder, or use overwrite to add results to this one",
             )
         if self.exists():
-            read_table(self.table_path, [])  # refuses a damaged or unknown one before any work is done
+            read_table(self.table_path, [])  # refuse a damaged or unknown table before computing anything
 
     def write_maps(
         self,
@@ -157,17 +163,16 @@ class ResultStore:
         seconds: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Row:
-        """Write the maps of a result and return the row to commit; until then nobody sees them. See `result_row`."""
+        """Write the maps of a result and return the row to commit, which makes them visible. See `result_row`."""
         about: dict[str, Any] = {"source": source, "target": target, "seconds": seconds, "extra": extra}
         return self.write_packed(pack_maps(result, pair_id, **about))
 
     def write_packed(self, packed: PackedMaps) -> Row:
-        """`write_maps` of what was packed before: all that is left for the disk."""
+        """The part of `write_maps` that writes to the disk."""
         with disk.write_errors(self.out):
             self._ensure_root()
-            with disk.new_folder(self.out) as folder:
-                disk.fill_folder(folder, packed.files)
-                folder.rename(self.maps_path / packed.row["maps_group"])
+            path = disk.group_file(self.maps_path, packed.row["maps_group"])
+            files.replace_file(path, packed.content, flush=False)  # see `commit`
         return packed.row
 
     def commit(self, rows: Iterable[Row], *, replace: bool = True, order: Sequence[str] = ()) -> None:
@@ -178,7 +183,7 @@ class ResultStore:
         rows : iterable of rows
             From `write_maps` and `failed_row`.
         replace : bool
-            False makes a pair that is there already an error.
+            If False, a pair that exists is an error.
         order : sequence of pair_id
             Their rows come first in the table, in this order; the others stay in the order of their first commit.
         """
@@ -197,25 +202,25 @@ class ResultStore:
             if known and not replace:
                 raise _pair_exists(self.out, known[0])
             for row in checked:
-                self._check_group_is_there(row)  # again: another writer may have taken it for a dead one's
+                self._check_group_is_there(row)  # again: another writer may have removed it as a leftover
             content = table_bytes(upsert(old, checked, order))
             with disk.write_errors(self.out):
-                disk.replace_file(self.table_path, content)
-            with suppress(OSError):  # it is done: what cannot be tidied up does no harm
+                files.replace_file(self.table_path, content)
+            with suppress(OSError):  # the commit is complete; leftovers do no harm
                 self._leftovers.remove(checked, old_groups)
 
     def _flush_maps(self, rows: list[Row]) -> None:
-        groups = [self.maps_path / row["maps_group"] for row in rows if row["maps_group"] is not None]
-        disk.flush_folders(groups)
+        groups = [row["maps_group"] for row in rows if row["maps_group"] is not None]
+        files.flush_all([disk.group_path(self.maps_path, group) for group in groups])
         if groups:
-            disk.flush_to_disk(self.maps_path)
+            system.flush_to_disk(self.maps_path)
 
     def _check_group_is_there(self, row: Row) -> None:
         group = row["maps_group"]
-        if group is not None and not (disk.is_group_name(group) and (self.maps_path / group).is_dir()):
+        if group is not None and not (disk.is_group_name(group) and disk.group_path(self.maps_path, group).exists()):
             raise StoreRowError(
                 "a row whose maps were written",
-                f"{ascii(row['pair_id'])[:80]} with maps_group {ascii(group)[:80]}, which is not there",
+                f"{ascii(row['pair_id'])[:80]} with maps_group {ascii(group)[:80]}, which does not exist",
                 "write the maps with write_maps of the same store first",
             )
 
@@ -223,15 +228,15 @@ class ResultStore:
         self.maps_path.mkdir(parents=True, exist_ok=True)
         root = self.maps_path / "zarr.json"
         if not root.exists():
-            disk.replace_file(root, json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}}).encode())
+            files.replace_file(root, _ROOT.encode())
 
 
 @dataclass(frozen=True, eq=False)
 class PackedMaps:
-    """A result as the files of its group, by name, and the row to commit when these are written."""
+    """A result as the zip file of its group, and the row to commit once it is written."""
 
     row: Row
-    files: Mapping[str, bytes]
+    content: bytes
 
 
 def pack_maps(
@@ -243,11 +248,17 @@ def pack_maps(
     seconds: float | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> PackedMaps:
-    """All of `ResultStore.write_maps` that needs no disk: features, attributes, compressed arrays."""
+    """The part of `ResultStore.write_maps` that needs no disk: features, attributes, compressed arrays."""
     check_pair_id(pair_id)
+    try:
+        check_sums(result)
+    except ValueError as error:  # it could not be loaded
+        raise StoreError(
+            "a result whose maps add up to its totals", str(error), "save the result as compare returned it"
+        ) from error
     group = disk.new_group_name(pair_id)
     row = result_row(result, pair_id, group, source=source, target=target, seconds=seconds, extra=extra)
-    return PackedMaps(row, group_files(variables_of(result), _attributes(result, row, extra)))
+    return PackedMaps(row, group_bytes(variables_of(result), _attributes(result, row, extra)))
 
 
 # --- one result ------------------------------------------------------------------------------
@@ -257,8 +268,8 @@ def save(
     result: TransportResult, path: str | os.PathLike[str], *, pair_id: str = "pair", overwrite: bool = False
 ) -> None:
     """See `TransportResult.save`."""
-    store = ResultStore(path)
     check_pair_id(pair_id)
+    store = ResultStore(path)
     store.create(overwrite=overwrite)
     if not overwrite and store.exists() and pair_id in store.pair_ids():
         raise _pair_exists(store.out, pair_id)
@@ -272,22 +283,22 @@ def save(
 
 
 def load(path: str | os.PathLike[str], pair_id: str | None = None) -> TransportResult:
-    """The result that was saved in a folder, bit for bit.
+    """Load a saved result, bit for bit.
 
     Parameters
     ----------
     path : path
         As given to `TransportResult.save`, or the ``--out`` of a run.
     pair_id : str, optional
-        Which one; may be left out when there is only one.
+        Name of the pair; optional if there is only one.
     """
     return ResultStore(path).load(pair_id)
 
 
 def _attributes(result: TransportResult, row: Row, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """All of the row and more, so that a group can be read without the table."""
-    row_only = {name: plain_number(value) for name, value in row.items() if value is not None}
-    carried = {name: plain_number(row[name]) for name in extra or {}}
+    """The row and more, so that a group can be read without the table."""
+    row_only = {name: exact(value) for name, value in row.items() if value is not None}
+    carried = {name: exact(row[name]) for name in extra or {}}
     provenance = {"created_by": f"pairframe {__version__}", "created_at": row["created_at"]}
     own = {name: value for name, value in row_only.items() if name not in carried}
     of_result = {**attributes_of(result), **history_of(result)}
@@ -298,8 +309,8 @@ def _columns(table: Any, *names: str) -> list[list[Any]]:
     return [table.column(name).to_pylist() for name in names]
 
 
-def _pair_exists(out: Path, pair_id: str) -> PairExistsError:
-    return PairExistsError(
+def _pair_exists(out: Path, pair_id: str) -> StoreError:
+    return StoreError(
         "a pair that is not in the store yet",
         f"{ascii(pair_id)[:80]}, which is in {str(out)!r}",
         "give another pair_id, or overwrite=True to replace it",

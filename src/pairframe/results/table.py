@@ -1,43 +1,51 @@
-"""`results.parquet` in memory: read it and check it, put rows into it, turn it into bytes."""
+"""`results.parquet` in memory: read and check it, add rows, turn it into bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairframe.errors import BrokenStoreError, StoreMissingError, StoreRowError
-from pairframe.results.group import check_version
+from pairframe.errors import BrokenStoreError, StoreError, StoreRowError
 from pairframe.results.schema import BY_NAME, COLUMNS, SCHEMA_VERSION, VERSION_KEY, Row, arrow_schema
+from pairframe.results.versions import new_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def read_table(path: Path, columns: list[str] | None = None, *, with_rows: bool = True) -> pa.Table:
-    """The table, or some of its columns, or all of them without rows; an error when it is not one that `table_bytes` made."""
+    """The table, some of its columns, or all columns without rows; an error if `table_bytes` did not write it.
+
+    It is read in this thread. The threads of pyarrow release the buffers of a Python file after the call has returned,
+    and abort the process if the interpreter is exiting by then.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with path.open("rb") as stream:
-            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            file = pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=False)
             version = (file.schema_arrow.metadata or {}).get(VERSION_KEY.encode())
-            check_version(None if version is None else version.decode(), path)
-            _check_columns(file.schema_arrow, path)
-            table = file.read(columns) if with_rows else file.schema_arrow.empty_table()
+            renamed = new_names(None if version is None else version.decode(), path)
+            names = _names_now(file.schema_arrow.names, renamed)
+            schema = pa.schema([field.with_name(names[field.name]) for field in file.schema_arrow])
+            _check_columns(schema, path)
+            wanted = None if columns is None else [old for old in names if names[old] in columns]
+            table = file.read(wanted, use_threads=False) if with_rows else file.schema_arrow.empty_table()
     except FileNotFoundError as error:
-        raise StoreMissingError(
+        raise StoreError(
             "a folder with results (results.parquet)",
             f"{str(path.parent)!r}, " + ("which has none" if path.parent.is_dir() else "which does not exist"),
-            "check the name, or run the comparison again: it did not finish",
+            "check the name; if it is right, the comparison did not finish: run it again",
         ) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _broken(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    table = _in_order(table.rename_columns([names[name] for name in table.column_names]))
     if "pair_id" in table.column_names:
-        names = table.column("pair_id")
-        if len(names.unique()) != len(names) or names.null_count:
-            raise _broken(path, "several rows for one pair, or a row for none")
+        pair_ids = table.column("pair_id")
+        if len(pair_ids.unique()) != len(pair_ids) or pair_ids.null_count:
+            raise _broken(path, "several rows for one pair, or a row without a pair")
     return table
 
 
@@ -63,7 +71,7 @@ def upsert(table: pa.Table | None, rows: Sequence[Row], order: Sequence[str] = (
         new = pa.concat_tables([table, new], promote_options="permissive")
     last: dict[str, int] = {}
     for index, pair_id in enumerate(new.column("pair_id").to_pylist()):
-        last[pair_id] = index  # keeps the place of the first, takes the content of the last
+        last[pair_id] = index  # the place of the first, the content of the last
     places = [last.pop(pair_id) for pair_id in order if pair_id in last] + list(last.values())
     return new.take(places).replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
 
@@ -74,12 +82,24 @@ def table_bytes(table: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    # Nearly every number is another one: dictionaries and statistics would only be more to write.
+    # Nearly all numbers differ: dictionaries and statistics would only add bytes.
     pq.write_table(
         table, sink, compression="zstd", write_page_checksum=True, use_dictionary=False, write_statistics=False
     )
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def _names_now(found: Sequence[str], renamed: Mapping[str, str]) -> dict[str, str]:
+    """The name of each column of a file in this version; a carried column gives way to a fixed one of the same name."""
+    taken = set(renamed.values())
+    return {name: f"{name}_carried" if name in taken else renamed.get(name, name) for name in found}
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """The fixed columns in the order of the schema, then the carried ones."""
+    fixed = [column.name for column in COLUMNS if column.name in table.column_names]
+    return table.select([*fixed, *(name for name in table.column_names if name not in BY_NAME)])
 
 
 def _check_columns(schema: pa.Schema, path: Path) -> None:
@@ -101,7 +121,7 @@ def _check_types_join(name: str, old: pa.Field, new: pa.Field) -> None:
 
 
 def _mixed(name: str, what: str) -> StoreRowError:
-    return StoreRowError(f"values of one type in column {name!r}", what, "convert them, to text for instance")
+    return StoreRowError(f"values of one type in column {name!r}", what, "convert them, for example to text")
 
 
 def _broken(path: Path, what: str) -> BrokenStoreError:

@@ -1,27 +1,28 @@
-"""A result as named variables with dimensions and units: what Zarr keeps and xarray shows; and back."""
+"""A result as named variables with dimensions and units, as Zarr stores them and xarray shows them, and back."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairframe import plain_json
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform
 from pairframe.problem import TransportConfig
 from pairframe.results.result import TransportResult, WorkMaps
-from pairframe.results.rows import column_unit
+from pairframe.results.row_units import column_unit
 from pairframe.results.schema import FIELDS, SCHEMA_VERSION
+from pairframe.types import Float
 
 CANON = ("y_um", "x_um")
 WORK = ("work_y_um", "work_x_um")
 COORDINATES = (*CANON, *WORK)
-# One array: a file system is slower at making files than we are at solving small pairs.
+# One array: creating files takes longer than solving small pairs.
 WORK_MAPS = "work_maps"
 DIMS = {WORK_MAPS: ("work_map", *WORK)}
 _PLAIN_WORK_MAPS = (
@@ -46,7 +47,7 @@ class Variable:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """In the manner of the CF conventions."""
+        """Attributes as in the CF conventions."""
         found = {"long_name": self.long_name}
         if isinstance(self.units, str):
             found = {"units": self.units, **found}
@@ -59,10 +60,10 @@ class Variable:
 
 def variables_of(result: TransportResult) -> list[Variable]:
     """Coordinates, the canonical maps, and all maps on the work grid (`WORK_MAPS`)."""
-    transform, work, power, unit = result.transform, result.work, result.scales.power, result.length_unit
+    transform, work, power, unit = result.transform, result.work, result.scales.power, result.units.length
     cost_um = f"pixel mass {unit}^2" if power == 2 else f"pixel mass {unit}"
     mass, velocity = "pixel mass", result.velocity_field
-    found = _coordinates(transform, unit)
+    found = _coordinates(transform)
     for name, values, units, meaning in (
         ("mass_source", transform.rasterize_to_canon(work.mass_source), mass, "source mass per pixel"),
         ("mass_target", transform.rasterize_to_canon(work.mass_target), mass, "target mass per pixel"),
@@ -70,18 +71,22 @@ def variables_of(result: TransportResult) -> list[Variable]:
         ("mass_destroyed", result.mass_destroyed, mass, "destroyed mass per pixel"),
         ("velocity_dy", velocity[..., 0], f"{unit}/frame", "displacement down; NaN where unknown"),
         ("velocity_dx", velocity[..., 1], f"{unit}/frame", "displacement to the right; NaN where unknown"),
-        ("cost_source", result.cost_source, cost_um, "transport cost by where it started"),
-        ("cost_target", result.cost_target, cost_um, "transport cost by where it ended"),
+        ("cost_source", result.cost_source, cost_um, "transport cost at the source pixel"),
+        ("cost_target", result.cost_target, cost_um, "transport cost at the target pixel"),
     ):
         found.append(Variable(name, CANON, values, units, meaning))
     return [*found, _work_maps(work, power)]
 
 
 def attributes_of(result: TransportResult) -> dict[str, Any]:
-    """Scalars as they are (`plain_number`), the rest as JSON text, so that every format can hold them."""
-    scalars = {column.name: plain_number(getattr(result, column.name)) for column in FIELDS}
-    kind = {"in_px": result.length_unit == "px", "is_euclidean": result.config.metric == "euclidean"}
-    units = {column.name: column_unit(column.name, **kind) for column in FIELDS if column.unit}
+    """Scalars as they are (`plain_json.exact`), the rest as JSON text, so that every format can hold them."""
+    scalars = {column.name: plain_json.exact(getattr(result, column.name)) for column in FIELDS}
+    is_euclidean = result.config.metric == "euclidean"
+    units = {
+        column.name: column_unit(column.name, result.units, is_euclidean=is_euclidean)
+        for column in FIELDS
+        if column.unit
+    }
     return {
         "Conventions": "CF-1.11",
         "title": "comparison of two masks by unbalanced optimal transport",
@@ -89,7 +94,7 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "status": str(result.status),
         **scalars,
         "units": json.dumps(units),
-        "length_unit": result.length_unit,
+        "length_unit": result.units.length,
         "config": result.config.to_json(),
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
@@ -98,8 +103,8 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
 
 
 def history_of(result: TransportResult) -> dict[str, str]:
-    """How the solve went, as further attributes; of a solve that did not converge, more than some formats hold."""
-    records = [[plain_number(value) for value in record] for record in result.work.trace]
+    """The trace of the solve as further attributes; for an unconverged solve, too long for some formats."""
+    records = [[plain_json.exact(value) for value in record] for record in result.work.trace]
     return {"trace_fields": " ".join(TraceRecord._fields), "trace": json.dumps(records)}
 
 
@@ -107,6 +112,7 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
     """The result whose `variables_of`, `attributes_of` and `history_of` these are."""
     work = dict(zip(LABELS[WORK_MAPS], variables[WORK_MAPS], strict=True))
     scalars: dict[str, Any] = {column.name: _FROM_PLAIN[column.kind](attributes[column.name]) for column in FIELDS}
+    config = TransportConfig.from_json(attributes["config"])
     arrays = ("mass_created", "mass_destroyed", "cost_source", "cost_target")
     maps: dict[str, Any] = {name: variables[name] for name in arrays}
     return TransportResult(
@@ -115,36 +121,29 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
         velocity_valid=np.isfinite(variables["velocity_dy"]),
         **scalars,
         status=Status(attributes["status"]),
-        config=TransportConfig.from_json(attributes["config"]),
-        transform=GridTransform.from_json(attributes["transform"]),
-        versions=json.loads(attributes["versions"]),
-        notices=tuple(json.loads(attributes["notices"])),
+        config=config,
+        # Stores of earlier versions have 1.0 here for an unknown pixel size; the config always had null.
+        transform=replace(GridTransform.from_json(attributes["transform"]), px_size_um=config.px_size_um),
+        versions=plain_json.parse(attributes["versions"]),
+        notices=tuple(plain_json.parse(attributes["notices"])),
         work=WorkMaps(
             **{name: work[name] for name in _PLAIN_WORK_MAPS},
             velocity_px=_velocity(work),
             velocity_valid=np.isfinite(work["velocity_dy"]),
-            trace=tuple(TraceRecord(*map(float, record)) for record in json.loads(attributes["trace"])),
+            trace=tuple(TraceRecord(*map(float, record)) for record in plain_json.parse(attributes["trace"])),
         ),
     )
-
-
-def plain_number(value: Any) -> Any:
-    """JSON has no infinity and no NaN: they become text, as in the Zarr specification."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, float) and not math.isfinite(plain):
-        return "NaN" if math.isnan(plain) else "Infinity" if plain > 0 else "-Infinity"
-    return plain
 
 
 _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {"float64": float, "int64": int, "string": str}
 
 
-def _velocity(maps: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+def _velocity(maps: Mapping[str, NDArray[Any]]) -> Float:
     return np.stack([maps["velocity_dy"], maps["velocity_dx"]], axis=-1)
 
 
 def _work_maps(work: WorkMaps, power: int) -> Variable:
-    """(10, Hw, Ww). Where a displacement is known is where it is a number."""
+    """All maps on the work grid, (10, Hw, Ww); displacements are NaN where unknown."""
     values = np.stack([getattr(work, name) for name in _PLAIN_WORK_MAPS] + [*np.moveaxis(work.velocity_px, -1, 0)])
     cost = "pixel mass work px^2" if power == 2 else "pixel mass work px"
     units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px/frame",) * 2)
@@ -152,10 +151,10 @@ def _work_maps(work: WorkMaps, power: int) -> Variable:
     return Variable(WORK_MAPS, DIMS[WORK_MAPS], values, units, meaning)
 
 
-def _coordinates(transform: GridTransform, unit: str) -> list[Variable]:
-    """Centres of the pixels, um (or px, as `unit` says) from the canvas's upper left corner."""
+def _coordinates(transform: GridTransform) -> list[Variable]:
+    """Centres of the pixels, um (px without a pixel size) from the canvas's upper left corner."""
     (hc, wc), (hw, ww) = transform.canon_shape_hw, transform.work_shape_hw
-    size = transform.px_size_um
+    size, unit = transform.units.px_size, transform.units.length
     work_y = transform.work_to_canon_yx(np.stack([np.arange(hw) + 0.5, np.zeros(hw)], axis=-1))[:, 0]
     work_x = transform.work_to_canon_yx(np.stack([np.zeros(ww), np.arange(ww) + 0.5], axis=-1))[:, 1]
     centres = ((np.arange(hc) + 0.5) * size, (np.arange(wc) + 0.5) * size, work_y * size, work_x * size)

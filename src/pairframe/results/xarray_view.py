@@ -1,9 +1,10 @@
-"""A result as an `xarray.Dataset`, the same that a store holds."""
+"""A result as an `xarray.Dataset`, as in a store."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pairframe import checks
 from pairframe.results.result import TransportResult
 from pairframe.results.variables import COORDINATES, attributes_of, variables_of
 
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
 def to_xarray(result: TransportResult) -> xr.Dataset:
     """All maps with dimensions, coordinates (centres of pixels) and units.
 
-    The names ``y_um``, ``x_um`` are always the same; their units are px when nobody said how large a pixel is.
+    The names ``y_um``, ``x_um`` are always the same; their units are px if no pixel size is known.
 
     Returns
     -------
     Dataset with (y_um, x_um) maps on the canonical image; ``work_maps`` (10, Hw, Ww), all maps on the work grid, whose
     attribute ``labels`` names what lies along the first dimension; scalars and provenance as attributes.
     """
+    checks.library("xarray", "xarray", "to_xarray")
     import xarray as xr
 
     arrays = {v.name: (v.dims, v.values, v.attributes) for v in variables_of(result)}

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines import Solution
 from pairframe.maps import FeasiblePart, PlanOperator, displacement, feasible_part
-
-Float = NDArray[np.float64]
+from pairframe.types import Float
 
 
 @dataclass(frozen=True)

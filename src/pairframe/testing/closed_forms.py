@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from pairframe.types import Float
 
 
 @dataclass(frozen=True)

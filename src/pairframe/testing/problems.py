@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines import Solution, SolveOptions, get_engine
 from pairframe.frame import GridTransform
-from pairframe.problem import Penalty, TransportConfig, TransportProblem, state_problem
+from pairframe.problem import KL, Penalty, TransportConfig, TransportProblem, penalty_of, state_problem
 from pairframe.testing.shapes import disc, embryo
+from pairframe.types import Float
 
-Float = NDArray[np.float64]
 CANONICAL_HW = (256, 576)
 
 
@@ -56,7 +55,7 @@ def raw_discs(epsilon: float, lam: float) -> Case:
     def state() -> TransportProblem:
         source = disc((64, 64), (48.0, 48.0), 7.0).astype(np.float64)
         target = disc((64, 64), (51.0, 52.0), 8.0).astype(np.float64)
-        return _joint(source, target, epsilon, Penalty("kl", lam), Penalty("kl", lam), "heat")
+        return _joint(source, target, epsilon, KL(lam), KL(lam), "heat")
 
     return Case(f"discs, eps {epsilon:g}, lam {lam:g}", state)
 
@@ -86,10 +85,7 @@ def feature(kinds: tuple[str, str], reference: str = "heat", metric: str = "sqeu
         rng = np.random.default_rng(11)
         a, b = ((rng.random((7, 9)) + 0.05) * (rng.random((7, 9)) < 0.7) for _ in range(2))
         b *= (1.0 if kinds == ("balanced", "balanced") else 2.0) * a.sum() / b.sum()
-        penalty_a, penalty_b = (
-            Penalty(kind, math.inf if kind == "balanced" else lam)
-            for kind, lam in zip(kinds, (20.0, 35.0), strict=True)
-        )
+        penalty_a, penalty_b = (penalty_of(kind, lam) for kind, lam in zip(kinds, (20.0, 35.0), strict=True))
         epsilon = 4.0 if metric == "sqeuclidean" else 1.0
         return TransportProblem(a, b, epsilon, penalty_a, penalty_b, reference=reference, metric=metric)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bool = NDArray[np.bool_]
+from pairframe.types import Bool
 
 
 def disc(shape_hw: tuple[int, int], centre_yx: tuple[float, float], radius_px: float) -> Bool:

@@ -1,7 +1,7 @@
-"""Batched, masked, differentiable Sinkhorn in PyTorch and Triton, tile by tile; stands alone.
+"""Batched, masked, differentiable Sinkhorn in PyTorch and Triton, computed tile by tile.
 
-In: costs (B, N, M) or points, masses, masks. Out: potentials, plans, values and their gradients. Knows nothing of images,
-frames or engines, and imports nothing of pairframe outside this folder.
+In: costs (B, N, M) or points, masses, masks. Out: potentials, plans, values and their gradients. This folder knows nothing
+of images, frames or engines, and imports nothing else of pairframe.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ except ImportError as error:
     raise ImportError("pairframe.tiled needs torch: pip install 'pairframe[torch]'") from error
 
 from pairframe.tiled.cost import DenseCost, PointCost
-from pairframe.tiled.differentiable import NotConvergedWarning, sinkhorn_differentiable, sinkhorn_value
+from pairframe.tiled.differentiable import sinkhorn_differentiable, sinkhorn_value
 from pairframe.tiled.divergence import divergence
-from pairframe.tiled.errors import TiledError
+from pairframe.tiled.errors import NotConvergedWarning, TiledError
 from pairframe.tiled.jvp import sinkhorn_jvp
 from pairframe.tiled.output import SinkhornOutput
 from pairframe.tiled.sinkhorn import sinkhorn

@@ -1,4 +1,4 @@
-"""Which passes run: torch anywhere, Triton on a GPU. Nothing is replaced in silence."""
+"""The choice of passes: torch anywhere, Triton on a GPU. A backend is never replaced by another one silently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BACKENDS = ("auto", "torch", "triton")
 
 
 def backend_name(backend: str, device: torch.device) -> str:
-    """ "torch" or "triton": what `backend` means on this device."""
+    """Resolve `backend` on this device to "torch" or "triton"."""
     if backend not in BACKENDS:
         raise TiledError(f"a backend: {', '.join(BACKENDS)}", repr(backend), "use one of these names")
     if backend == "auto":
@@ -24,14 +24,16 @@ def backend_name(backend: str, device: torch.device) -> str:
         return backend
     if find_spec("triton") is None:
         raise TiledError(
-            "triton installed for backend='triton'", "no triton", "pip install triton, or use backend='torch'"
+            "triton to be installed for backend='triton'",
+            "no triton",
+            "pip install triton, or use backend='torch'",
         )
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise TiledError(
             "tensors on a cuda device for backend='triton'",
             f"tensors on {device}",
             "move them with .cuda(), use backend='torch', or set TRITON_INTERPRET=1 before Python starts "
-            "to run the kernels in Triton's interpreter (slow: for tests)",
+            "to run the kernels in Triton's interpreter (slow, meant for tests)",
         )
     return backend
 

@@ -1,4 +1,4 @@
-"""Costs that are read tile by tile: a stored matrix, or squared distances that are never stored."""
+"""Costs that are read in blocks: a stored matrix, or squared distances that are never stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_DIFFERENCES = 3  # up to this dimension the cost is a sum of squared differ
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """float64 for float64, float32 for anything shorter: half precision is read, never accumulated in."""
+    """float64 for float64, float32 for anything shorter: half precision is only read, sums are in float32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
@@ -53,7 +53,7 @@ class DenseCost:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype that is computed in."""
+        """The dtype of the computations."""
         return compute_dtype(self.matrix.dtype)
 
     @property
@@ -65,7 +65,7 @@ class DenseCost:
         return self.matrix[b, i0:i1, j0:j1].to(self.dtype)
 
     def scaled(self, scale: float) -> ScaledDense:
-        """-scale C, to be read strip by strip."""
+        """-scale C, read strip by strip."""
         return ScaledDense(self.matrix, scale)
 
     def batch_slice(self, start: int, stop: int) -> DenseCost:
@@ -77,16 +77,16 @@ class DenseCost:
         return DenseCost(self.matrix.index_select(2, j))
 
     def transposed(self) -> DenseCost:
-        """The same cost seen from the other side, a view."""
+        """The transposed cost, a view."""
         return DenseCost(self.matrix.transpose(1, 2))
 
 
 @dataclass(frozen=True, eq=False)
 class PointCost:
-    """``C_ij = |x_i - y_j|^2``, computed where it is needed.
+    """``C_ij = |x_i - y_j|^2``, computed on the fly.
 
-    Up to three dimensions the differences are squared as they are: near pairs keep all their digits. Above, it is
-    ``|x|^2 + |y|^2 - 2 xy`` about the common centre, in float64 whatever the dtype of the points, and never below 0.
+    In up to three dimensions the differences are squared directly, so close pairs keep all their digits. In more, it is
+    ``|x|^2 + |y|^2 - 2 xy`` about the common centre, in float64 whatever the dtype of the points, and at least 0.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ class PointCost:
             raise TiledError(
                 "points x (B, N, d) and y (B, M, d) with the same B and d",
                 f"{tuple(self.x.shape)} and {tuple(self.y.shape)}",
-                "give both sides in one batch and in one dimension",
+                "use the same batch size and dimension on both sides",
             )
         if self.x.shape[2] < 1:
             raise TiledError(
                 "points of at least one coordinate",
                 f"{tuple(self.x.shape)} and {tuple(self.y.shape)}",
-                "give (B, N, d) with d >= 1, or a stored cost",
+                "pass (B, N, d) with d >= 1, or a stored cost",
             )
         if self.x.dtype != self.y.dtype or self.x.device != self.y.device:
             raise TiledError(
@@ -139,7 +139,7 @@ class PointCost:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype that is computed in."""
+        """The dtype of the computations."""
         return compute_dtype(self.x.dtype)
 
     @property
@@ -154,7 +154,7 @@ class PointCost:
         return out[0].neg_()
 
     def scaled(self, scale: float) -> ScaledPoints:
-        """-scale C, to be computed strip by strip."""
+        """-scale C, computed strip by strip."""
         return ScaledPoints.of(self, scale)
 
     def batch_slice(self, start: int, stop: int) -> PointCost:
@@ -166,7 +166,7 @@ class PointCost:
         return PointCost(self.x, self.y.index_select(1, j))
 
     def transposed(self) -> PointCost:
-        """The same cost seen from the other side."""
+        """The transposed cost."""
         return PointCost(self.y, self.x)
 
 
@@ -191,7 +191,7 @@ class ScaledDense:
 
 
 class ScaledPoints:
-    """-scale |x_i - y_j|^2: the points are scaled once, by the root."""
+    """-scale |x_i - y_j|^2; the points are scaled once, by the square root."""
 
     def __init__(self, x: Tensor, y: Tensor) -> None:
         self.x, self.y = x, y  # (B, d, N), (B, d, M), so that one coordinate is contiguous
@@ -234,7 +234,7 @@ class ScaledPoints:
             out.add_(log_a.unsqueeze(2))
 
     def _scratch(self, like: Tensor) -> Tensor:
-        """A buffer of this thread, of that shape."""
+        """This thread's buffer, in the shape of `like`."""
         flat: Tensor | None = getattr(self._local, "flat", None)
         if flat is None or flat.numel() < like.numel():
             flat = torch.empty(like.numel(), dtype=self.x.dtype, device=like.device)

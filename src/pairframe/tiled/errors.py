@@ -1,6 +1,15 @@
-"""The one error of the tiled engine: what was expected, what came, how to fix it."""
+"""The error and the warning of the tiled engine."""
 
 from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+_NOT_THE_CALLER = tuple(str(Path(file).parent) for file in (__file__, torch.__file__))
 
 
 class TiledError(ValueError):
@@ -9,8 +18,7 @@ class TiledError(ValueError):
     Parameters
     ----------
     expected, got, fix : str
-        Three short clauses; they also stay readable as attributes. They are the
-        only ``args``, so an error survives the trip between processes.
+        Three short clauses, also available as attributes. They are the only ``args``, so the error can be pickled.
     """
 
     def __init__(self, expected: str, got: str, fix: str) -> None:
@@ -21,3 +29,16 @@ class TiledError(ValueError):
 
     def __str__(self) -> str:
         return f"expected {self.expected}, got {self.got}. To fix: {self.fix}"
+
+
+class NotConvergedWarning(UserWarning):
+    """A gradient is less exact than its mode promises, because a solve stopped early."""
+
+
+def warn_not_converged(message: str) -> None:
+    """Warn at the line that called into this folder, or that called torch for a gradient."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, NotConvergedWarning, stacklevel=level)

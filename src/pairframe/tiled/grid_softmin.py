@@ -1,7 +1,7 @@
-"""The Gaussian kernel of a pixel grid on a GPU: a softmin over whole images, batched, never an n x n array.
+"""The Gaussian kernel of a pixel grid on a GPU: a batched softmin over whole images, without any n x n array.
 
 ``exp(-|x_i - x_j|^2 / eps)`` factors into rows and columns, so a sum over an image is a pass along one axis and a pass
-along the other (`kernels.grid`). Nothing of the log-weights is approximated, at any epsilon.
+along the other (`kernels.grid`). The sums are exact to rounding at any epsilon.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pairframe.tiled.errors import TiledError
 from pairframe.tiled.kernels.configs import GRID
 from pairframe.tiled.kernels.launch import run
 
-_BITS = {torch.float64: 53.0, torch.float32: 24.0}  # what lies further below an output's largest term changes no digit
+_BITS = {torch.float64: 53.0, torch.float32: 24.0}  # terms further below an output's largest term change no digit
 
 
 def log_sum(
@@ -36,14 +36,14 @@ def log_sum(
     epsilon : float or (B,)
         px^2.
     out_hw, offset_yx
-        The outputs are this box, its corner at this pixel of the input; the input's own box by default.
+        Size of the output box, and the input pixel at its corner; by default the box of the input.
     fast_exp : bool
-        For float64: exponents stay float64, exponentials are float32; about 1e-6 absolute.
+        For float64: keep exponents in float64 but take exponentials in float32; absolute error about 1e-6.
 
     Returns
     -------
     (B, *out_hw)
-        -inf where nothing is seen.
+        -inf where no weight is in reach.
     """
     return _run(log_weight, None, epsilon, out_hw, offset_yx, fast_exp)[0]
 
@@ -57,14 +57,14 @@ def log_sum_and_means(
     offset_yx: tuple[int, int] = (0, 0),
     fast_exp: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The log-sums, and with the same weights the averages of `channels` (B, c, H, W) as ``(B, c, *out_hw)``.
+    """The log-sums, and the averages of `channels` (B, c, H, W) with the same weights, ``(B, c, *out_hw)``.
 
-    Where nothing is seen the averages are 0. The other arguments are those of `log_sum`.
+    The averages are 0 where no weight is in reach. The other arguments are those of `log_sum`.
     """
     if channels.dim() != 4 or channels.shape[0] != log_weight.shape[0] or channels.shape[2:] != log_weight.shape[1:]:
         raise TiledError(
-            "channels of shape (B, c, H, W) beside log-weights (B, H, W)",
-            f"{tuple(channels.shape)} beside {tuple(log_weight.shape)}",
+            "channels of shape (B, c, H, W) for log-weights (B, H, W)",
+            f"{tuple(channels.shape)} for {tuple(log_weight.shape)}",
             "stack the channels along dimension 1",
         )
     return _run(log_weight, channels, epsilon, out_hw, offset_yx, fast_exp)
@@ -80,16 +80,16 @@ def _run(
     fast_exp: bool,
 ) -> tuple[Tensor, Tensor]:
     _check(log_weight)
-    backend_name("triton", log_weight.device)  # refuses devices that no kernel can reach
+    backend_name("triton", log_weight.device)  # raises an error if kernels cannot run there
     n_batch, height, width = log_weight.shape
     out_h, out_w = (height, width) if out_hw is None else out_hw
     scale = math.log2(math.e) / torch.as_tensor(epsilon, dtype=log_weight.dtype, device=log_weight.device)
     if not bool((scale > 0).all() & scale.isfinite().all()):
-        raise TiledError("epsilon > 0, in px^2", f"{epsilon}", "blur^2, e.g. 4.0 for a blur of 2 px")
+        raise TiledError("epsilon > 0, in px^2", f"{epsilon}", "use blur^2, e.g. 4.0 for a blur of 2 px")
     scale = scale.expand(n_batch).contiguous()
     h = log_weight.contiguous()
     phi = h.new_empty((n_batch, 0, height, width)) if channels is None else channels.to(h.dtype).contiguous()
-    # Each pass writes its result turned, so that the other axis is the one that lies together.
+    # Each pass writes its result transposed, so that the other axis becomes the contiguous one.
     middle, middle_phi = _pass(h, phi, scale, out_w, offset_yx[1], fast_exp)
     return _pass(middle, middle_phi, scale, out_h, offset_yx[0], fast_exp)
 

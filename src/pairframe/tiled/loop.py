@@ -1,4 +1,8 @@
-"""The Sinkhorn loop: one rule for hard and soft marginals, stopping per batch element. All in units of epsilon."""
+"""The Sinkhorn loop: one rule for hard and soft marginals, stopping per batch element. All in units of epsilon.
+
+`sinkhorn`, the gradients and the torch engine all run it. A `Recorder` keeps what a backward pass needs; autograd can
+differentiate the loop itself if its passes are differentiable (`grad.dense_passes`).
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,21 @@ import torch
 from torch import Tensor
 
 from pairframe.tiled.cost import Cost
+from pairframe.tiled.passes import Update
+from pairframe.tiled.recorder import Recorder
+from pairframe.tiled.side import Side, optimal_translation
 from pairframe.tiled.strips import short_vectors
-from pairframe.tiled.translation import Side, optimal_translation, padded_sum
+from pairframe.tiled.sums import padded_sum
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a loop is, or ended; float64 where (B,).
+    """The end of a loop; (B,) tensors are float64 unless noted.
 
     Attributes
     ----------
     f0, g0 : (B, N), (B, M)
-        Potentials over epsilon without their shift; 0 where there is no mass.
+        Potentials over epsilon, without the shift; 0 where there is no mass.
     shift : (B,)
         f = f0 + shift, g = g0 - shift.
     plan_mass : (B,)
@@ -47,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class Stopping:
-    """When an element is done: step and residual both at most `threshold`, looked at every `check_every` iterations."""
+    """When an element is done: step and residual at most `threshold`, checked every `check_every` iterations."""
 
     max_iters: int
     threshold: float
@@ -56,7 +63,7 @@ class Stopping:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A problem ready to iterate on: min <C,P> + eps KL(P || u (x) v) + the two sides' penalties."""
+    """A problem ready to solve: min <C,P> + eps KL(P || u (x) v) + the penalties of the two sides."""
 
     cost: Cost
     epsilon: float
@@ -66,51 +73,75 @@ class Loop:
 
     @property
     def full_iteration(self) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
-        """`rows_then_cols`; or, where the passes have it, the cheaper one that skips columns without mass."""
+        """`rows_then_cols`, or a cheaper variant that skips columns without mass if the passes have one."""
         found: Callable[..., tuple[Tensor, Tensor, Tensor]]
         found = getattr(self.passes, "full_iteration", self.passes.rows_then_cols)
         return found
 
-    def run(self, stopping: Stopping, start: tuple[Tensor, Tensor, Tensor] | None = None, relax: float = 1.0) -> State:
+    def run(
+        self,
+        stopping: Stopping,
+        start: tuple[Tensor, Tensor, Tensor] | None = None,
+        relax: float = 1.0,
+        recorder: Recorder | None = None,
+    ) -> State:
         """Iterate from `start` (f0, g0, shift), or from zero. `relax` above 1 over-relaxes both updates."""
         with short_vectors():
-            return self._run(stopping, start, relax)
+            return self.iterate(stopping, start, relax, recorder)
 
-    def _run(self, stopping: Stopping, start: tuple[Tensor, Tensor, Tensor] | None, relax: float) -> State:
-        state, active = _Working.begin(self, start), list(range(self.cost.batch))
-        done = _Finished(self)
+    def iterate(
+        self,
+        stopping: Stopping,
+        start: tuple[Tensor, Tensor, Tensor] | None = None,
+        relax: float = 1.0,
+        recorder: Recorder | None = None,
+    ) -> State:
+        """`run` with torch's own threads left on, for passes that need them.
+
+        With ``threshold=0`` the control flow depends on no value, so everything in torch.func works.
+        """
+        working, active = _Working.begin(self, start), list(range(self.cost.batch))
+        done = None
         for k in range(1, stopping.max_iters + 1):
             last = k == stopping.max_iters
-            look = last or (stopping.threshold > 0.0 and k % stopping.check_every == 0)
-            state.iterate(_runs(active), relax, look)
-            if not look:
+            check = last or (stopping.threshold > 0.0 and k % stopping.check_every == 0)
+            sums_a, sums_b = working.iterate(_runs(active), relax, check)
+            if recorder is not None:
+                recorder.add(k - 1, active, sums_a, sums_b, working.shift)
+            if not check:
                 continue
-            met = (state.change <= stopping.threshold) & (state.residual <= stopping.threshold)
-            if last or bool(met.any()):
-                leaving = torch.ones_like(met) if last else met
-                done.put(torch.tensor(active, device=met.device)[leaving], state, leaving, k, met)
-                if last or bool(met.all()):
-                    break
-                state = state.keep(~met)
-                active = [b for b, out in zip(active, met.tolist(), strict=True) if not out]
-        return done.state
+            met = (working.change <= stopping.threshold) & (working.residual <= stopping.threshold)
+            if not (last or bool(met.any())):
+                continue
+            everyone = last or bool(met.all())
+            if done is None and everyone:
+                return working.end(k, met)
+            done = _unfilled(self) if done is None else done
+            leaving = torch.ones_like(met) if everyone else met
+            working.leave(done, torch.tensor(active, device=met.device)[leaving], leaving, k, met)
+            if everyone:
+                break
+            working = working.keep(~met)
+            active = [b for b, out in zip(active, met.tolist(), strict=True) if not out]
+        assert done is not None  # max_iters >= 1, and the last iteration always checks
+        return done
 
     def run_symmetric(self, stopping: Stopping) -> State:
-        """For a problem of a measure with itself (a = b, C = C'): f = g, averaged steps f <- (f + update of f)/2.
+        """Solve a measure against itself (a = b, C = C') with f = g, by averaged steps f <- (f + update of f)/2.
 
-        They need tens of passes where alternating updates of the same problem may need thousands.
+        This takes tens of passes on problems for which alternating updates may take thousands.
         """
         with short_vectors():
             return self._run_symmetric(stopping)
 
     def _run_symmetric(self, stopping: Stopping) -> State:
-        side, state = self.a, _Finished(self).state
+        side, state = self.a, _unfilled(self)
         open_ = torch.ones_like(state.converged)
         shift, f0 = torch.zeros_like(state.shift), torch.zeros_like(side.log_mass)
         for k in range(1, stopping.max_iters + 1):
             exponents = side.exponents(f0)
             sums = self.passes.log_sum_rows(self.cost, self.epsilon, exponents)
-            updated = side.potential(_updated(side.update_base(shift), side.damping, sums))
+            updated = side.potential(side.updated(sums, shift))
             log_marginal = _plus(exponents, sums)
             change = _largest_step(updated, f0, shift, side)
             residual = side.residual(log_marginal, f0, shift)
@@ -126,16 +157,23 @@ class Loop:
         return state
 
     def end_on_a(self, state: State) -> State:
-        """One more update of f alone: where a is the only hard side, the plan must end on it."""
-        exponents_b = self.b.exponents(state.g0)
-        sums = self.passes.log_sum_rows(self.cost, self.epsilon, exponents_b)
-        exponents_a = _updated(self.a.update_base(state.shift), self.a.damping, sums)
-        mass = padded_sum(torch.exp(_plus(exponents_a, sums).double()))
+        """One more update of f alone if a is the only hard side, so that the plan meets it; else `state` itself."""
+        if self.a.tau is not None or self.b.tau is None:
+            return state
+        sums = self.passes.log_sum_rows(self.cost, self.epsilon, self.b.exponents(state.g0))
+        exponents_a = self.a.updated(sums, state.shift)
+        with torch.no_grad():
+            mass = padded_sum(torch.exp(_plus(exponents_a, sums).double()))
         return replace(state, f0=self.a.potential(exponents_a), plan_mass=mass)
+
+    def potentials(self, state: State) -> tuple[Tensor, Tensor]:
+        """f (B, N) and g (B, M) in cost units; 0 where there is no mass."""
+        f = self.a.in_cost_units(state.f0, state.shift, self.epsilon)
+        return f, self.b.in_cost_units(state.g0, -state.shift, self.epsilon)
 
 
 class _Working:
-    """The elements that still iterate, gathered: cheap, as everything here is of size N + M."""
+    """The elements that still iterate, gathered; cheap, because everything here has size N + M."""
 
     def __init__(self, loop: Loop, a: Side, b: Side, f0: Tensor, g0: Tensor, shift: Tensor) -> None:
         self.loop, self.a, self.b = loop, a, b
@@ -151,8 +189,8 @@ class _Working:
             )
         return cls(loop, loop.a, loop.b, *start)
 
-    def iterate(self, runs: list[tuple[int, int, int]], relax: float, look: bool) -> None:
-        """One full iteration; `look` also finds out how good it was."""
+    def iterate(self, runs: list[tuple[int, int, int]], relax: float, check: bool) -> tuple[Tensor, Tensor]:
+        """One full iteration, and its log sums; `check` also measures how good it was."""
         a, b = self.a, self.b
         f0, g0, shift = self.f0, self.g0, self.shift
         exponents_b = b.exponents(g0)
@@ -160,70 +198,68 @@ class _Working:
         parts = []
         for start, stop, at in runs:
             window = slice(at, at + stop - start)
-            update = _row_update(base[window], a.damping, relax, None if old is None else old[window])
+            update = _row_update(a, base[window], relax, None if old is None else old[window])
             view = self.loop.cost.batch_slice(start, stop)
             parts.append(self.loop.full_iteration(view, self.loop.epsilon, exponents_b[window], update))
         sums_a, exponents_a, sums_b = parts[0] if len(parts) == 1 else (torch.cat(t) for t in zip(*parts, strict=True))
         self.f0 = a.potential(exponents_a)
-        # The translation moves no exponent, only what the updates are damped towards: it is free.
+        # The translation changes no exponent, only what the updates are damped towards, so it needs no pass.
         self.shift = shift + optimal_translation(a, self.f0, b, g0, shift)
-        new_b = _updated(b.update_base(-self.shift), b.damping, sums_b)
+        new_b = b.updated(sums_b, -self.shift)
         if relax != 1.0:
             new_b = _relaxed(exponents_b, new_b, relax)
         self.g0 = b.potential(new_b)
-        if look:
-            of_a = a.residual(_plus(exponents_a, sums_a), self.f0, shift)
-            self.residual = torch.maximum(of_a, b.residual(_plus(exponents_b, sums_b), g0, -shift))
-            self.plan_mass = padded_sum(torch.exp(_plus(new_b, sums_b).double()))
-            step = self.shift - shift
-            self.change = torch.maximum(_largest_step(self.f0, f0, step, a), _largest_step(self.g0, g0, -step, b))
+        if check:
+            with torch.no_grad():
+                of_a = a.residual(_plus(exponents_a, sums_a), self.f0, shift)
+                self.residual = torch.maximum(of_a, b.residual(_plus(exponents_b, sums_b), g0, -shift))
+                self.plan_mass = padded_sum(torch.exp(_plus(new_b, sums_b).double()))
+                step = self.shift - shift
+                self.change = torch.maximum(_largest_step(self.f0, f0, step, a), _largest_step(self.g0, g0, -step, b))
+        return sums_a, sums_b
 
     def keep(self, kept: Tensor) -> _Working:
-        rest = _Working(
+        """The elements `kept` (k,) bool."""
+        return _Working(
             self.loop, self.a.select(kept), self.b.select(kept), self.f0[kept], self.g0[kept], self.shift[kept]
         )
-        for name in ("change", "residual", "plan_mass"):
-            setattr(rest, name, getattr(self, name)[kept])
-        return rest
 
-
-class _Finished:
-    """Results, filled in as elements leave."""
-
-    def __init__(self, loop: Loop) -> None:
-        batch, device = loop.cost.batch, loop.cost.device
-        per_element = {name: torch.zeros(batch, dtype=torch.float64, device=device) for name in _SCALARS}
-        self.state = State(
-            f0=torch.zeros_like(loop.a.log_mass),
-            g0=torch.zeros_like(loop.b.log_mass),
-            n_iters=torch.zeros(batch, dtype=torch.int64, device=device),
-            converged=torch.zeros(batch, dtype=torch.bool, device=device),
-            **per_element,
-        )
-
-    def put(self, where: Tensor, working: _Working, leaving: Tensor, k: int, met: Tensor) -> None:
+    def leave(self, done: State, where: Tensor, leaving: Tensor, k: int, met: Tensor) -> None:
+        """Write the elements `leaving` after iteration `k` to the places `where` of `done`."""
         for name in ("f0", "g0", *_SCALARS):
-            getattr(self.state, name)[where] = getattr(working, name)[leaving]
-        self.state.converged[where] = met[leaving]
-        self.state.n_iters[where] = k
+            getattr(done, name)[where] = getattr(self, name)[leaving]
+        done.converged[where] = met[leaving]
+        done.n_iters[where] = k
+
+    def end(self, k: int, met: Tensor) -> State:
+        """The state if the whole batch ends after iteration `k`."""
+        n_iters = torch.full((self.loop.cost.batch,), k, dtype=torch.int64, device=self.loop.cost.device)
+        return State(
+            self.f0, self.g0, self.shift, self.plan_mass, self.change, self.residual, n_iters=n_iters, converged=met
+        )
 
 
 _SCALARS = ("shift", "plan_mass", "change", "residual")
 
 
-def _row_update(
-    base: Tensor, damping: float, relax: float, old: Tensor | None
-) -> Callable[[tuple[slice, slice], Tensor], Tensor]:
+def _unfilled(loop: Loop) -> State:
+    """Zeros, to be filled in as elements leave the loop."""
+    batch, device = loop.cost.batch, loop.cost.device
+    return State(
+        f0=torch.zeros_like(loop.a.log_mass),
+        g0=torch.zeros_like(loop.b.log_mass),
+        n_iters=torch.zeros(batch, dtype=torch.int64, device=device),
+        converged=torch.zeros(batch, dtype=torch.bool, device=device),
+        **{name: torch.zeros(batch, dtype=torch.float64, device=device) for name in _SCALARS},
+    )
+
+
+def _row_update(side: Side, base: Tensor, relax: float, old: Tensor | None) -> Update:
     def update(rows: tuple[slice, slice], sums: Tensor) -> Tensor:
-        new = _updated(base[rows], damping, sums)
+        new = side.update(base[rows], sums)
         return new if old is None else _relaxed(old[rows], new, relax)
 
     return update
-
-
-def _updated(base: Tensor, damping: float, sums: Tensor) -> Tensor:
-    """base - damping sums; -inf where nothing was summed."""
-    return torch.sub(base, sums, alpha=damping).masked_fill_(torch.isneginf(sums), -math.inf)
 
 
 def _relaxed(old: Tensor, new: Tensor, relax: float) -> Tensor:
@@ -231,7 +267,7 @@ def _relaxed(old: Tensor, new: Tensor, relax: float) -> Tensor:
 
 
 def _plus(exponents: Tensor, sums: Tensor) -> Tensor:
-    """log of a marginal; the exponents are never +inf, so that NaN does not come up, but -inf does."""
+    """Log of a marginal; -inf where either term is."""
     return (exponents + sums).nan_to_num_(nan=-math.inf, neginf=-math.inf)
 
 

@@ -1,4 +1,4 @@
-"""What a solve hands back."""
+"""The output of a solve."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from torch import Tensor
 
 from pairframe.tiled.backends import passes_of
 from pairframe.tiled.cost import Cost
+from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.inputs import CostLike, as_cost, without_padding_places
 from pairframe.tiled.loop import State
-from pairframe.tiled.translation import Side, padded_sum
+from pairframe.tiled.side import Side
+from pairframe.tiled.sums import padded_sum
 
 _STRIP = 256
 
 
 @dataclass(frozen=True, eq=False)
 class SinkhornOutput:
-    """Potentials and how good they are; the plan is P_ij = u_i v_j exp((f_i + g_j - C_ij)/epsilon).
+    """Potentials and their accuracy. The plan is P_ij = u_i v_j exp((f_i + g_j - C_ij)/epsilon).
 
     Attributes
     ----------
@@ -27,22 +29,24 @@ class SinkhornOutput:
         Potentials in cost units; 0 where there is no mass.
     n_iters : (B,) int64
     converged : (B,) bool
-        Whether both numbers below reached the threshold.
+        Whether `marginal_error` and `potential_change` reached the threshold.
     marginal_error : (B,) float64
-        The larger L1 distance of a marginal to what its potential asks for (a e^(-f/tau), or a), relative to the
-        side's mass, before the last update of g.
+        The larger L1 distance between a marginal and the one that its potential implies (a e^(-f/tau), or a), relative
+        to the side's mass, before the last update of g.
     potential_change : (B,) float64
-        Largest step of a potential in the last iteration, over epsilon.
+        Largest change of a potential in the last iteration, over epsilon.
     total_mismatch : (B,) float64
-        By how much the totals of two hard marginals differed, relative, before they were brought to their mean.
+        Relative difference between the totals of two hard marginals, before both were scaled to the mean.
     log_a_hat, log_b_hat : (B, N), (B, M)
         Exponents of the plan, log P_ij = log_a_hat_i + log_b_hat_j - C_ij/epsilon; -inf where there is no mass. In
         float32 they carry more digits of the plan than f and g.
     plan_mass : (B,) float64
     stranded_penalty : (B,) float64
-        tau times the mass that no finite cost leads away from; it stays, as if it were masked.
+        tau times the mass without any finite cost to the other side. It stays in place, as if it were masked.
+    shift : (B,) float64
+        The optimal translation over epsilon, contained in f and g but not in the exponents.
     side_a, side_b : Side
-        Log masses as used, references and strengths, in units of epsilon.
+        Log masses as used, references and taus, in units of epsilon.
     """
 
     f: Tensor
@@ -75,10 +79,10 @@ class SinkhornOutput:
         mismatch: Tensor,
         stranded: Tensor,
     ) -> SinkhornOutput:
-        """From where a loop ended."""
+        """The output for the end of a loop."""
         return cls(
-            f=_in_cost_units(state.f0, state.shift, a, epsilon),
-            g=_in_cost_units(state.g0, -state.shift, b, epsilon),
+            f=a.in_cost_units(state.f0, state.shift, epsilon),
+            g=b.in_cost_units(state.g0, -state.shift, epsilon),
             n_iters=state.n_iters,
             converged=state.converged,
             marginal_error=state.residual,
@@ -104,6 +108,7 @@ class SinkhornOutput:
             f"{self.reference} reference, {self.backend})"
         )
 
+    @entry_point
     def transport_plan(self, C: CostLike) -> Tensor:
         """The whole plan (B, N, M); exactly 0 where there is no mass."""
         cost = self._cost(C)
@@ -116,55 +121,53 @@ class SinkhornOutput:
                 plan[:, rows].exp_()
         return plan
 
+    @entry_point
     def cost(self, C: CostLike) -> Tensor:
         """<C, P>, (B,), streamed."""
         passes = passes_of(self.backend)
         total: Tensor = passes.plan_cost_sum(self._cost(C), self.epsilon, self.log_a_hat, self.log_b_hat)
         return total
 
+    @entry_point
     def dual(self, with_reference: bool = True) -> Tensor:
-        """The dual value at (f, g), (B,) float64: never above the optimum, and equal to it there.
+        """The dual value at (f, g), (B,) float64: a lower bound of the optimum, attained at the solution.
 
-        `with_reference=False` leaves out the constant eps sum u sum v, which for ``counting`` is eps times the number
-        of pairs and may hide the rest.
+        `with_reference=False` leaves out the constant eps sum u sum v. For ``counting`` it is eps times the number of
+        pairs and may dominate the rest.
         """
         f0, g0 = self.side_a.potential(self.log_a_hat), self.side_b.potential(self.log_b_hat)
         value = self.side_a.dual_term(f0, self.shift) + self.side_b.dual_term(g0, -self.shift)
         value = value - self.plan_mass
         return self.epsilon * (value + self._reference_mass() if with_reference else value) + self.stranded_penalty
 
+    @entry_point
     def objective(self, C: CostLike) -> Tensor:
         """The primal value of the plan, (B,) float64: <C,P> + eps KL(P || u (x) v) + tau KL per soft side.
 
-        A hard marginal adds nothing, though `marginal_error` may say that it is not met exactly.
+        A hard marginal adds nothing, even if it is only met up to `marginal_error`.
         """
         cost, passes = self._cost(C), passes_of(self.backend)
         f0, g0 = self.side_a.potential(self.log_a_hat), self.side_b.potential(self.log_b_hat)
         p = _marginal(self.log_a_hat, passes.log_sum_rows(cost, self.epsilon, self.log_b_hat))
         q = _marginal(self.log_b_hat, passes.log_sum_cols(cost, self.epsilon, self.log_a_hat))
-        # <C,P> + eps KL = <f,p> + <g,q> - eps (sum P - sum u sum v): no cost is needed, and the shift cancels.
+        # <C,P> + eps KL = <f,p> + <g,q> - eps (sum P - sum u sum v): the cost does not appear, and the shift cancels.
         value = padded_sum(f0.double() * p) + padded_sum(g0.double() * q) - padded_sum(p) + self._reference_mass()
         value = value + _penalty(p, self.side_a) + _penalty(q, self.side_b)
         return self.epsilon * value + self.stranded_penalty
 
     def _reference_mass(self) -> Tensor:
         """sum u sum v over the entries with mass, (B,)."""
-        return _reference_sum(self.side_a) * _reference_sum(self.side_b)
+        return self.side_a.reference_total * self.side_b.reference_total
 
     def _cost(self, C: CostLike) -> Cost:
-        on_a, on_b = (~torch.isneginf(side.log_mass) for side in (self.side_a, self.side_b))
+        on_a, on_b = (~side.empty for side in (self.side_a, self.side_b))
         cost = as_cost(without_padding_places(C, on_a, on_b))
         shape = (*self.f.shape, self.g.shape[1])
         if (cost.batch, cost.n, cost.m) != shape:
             raise TiledError(
-                f"the cost that was solved, B, N, M = {shape}", f"{(cost.batch, cost.n, cost.m)}", "give the same C"
+                f"the cost that was solved, B, N, M = {shape}", f"{(cost.batch, cost.n, cost.m)}", "pass the same C"
             )
         return cost
-
-
-def _in_cost_units(f0: Tensor, shift: Tensor, side: Side, epsilon: float) -> Tensor:
-    f = epsilon * (f0.double() + shift.unsqueeze(1))
-    return torch.where(torch.isneginf(side.log_mass), 0.0, f).to(f0.dtype)
 
 
 def _marginal(log_hat: Tensor, log_sum: Tensor) -> Tensor:
@@ -172,14 +175,9 @@ def _marginal(log_hat: Tensor, log_sum: Tensor) -> Tensor:
     return torch.where(off, 0.0, torch.exp(log_hat.double() + log_sum.double()))
 
 
-def _reference_sum(side: Side) -> Tensor:
-    return padded_sum(torch.where(torch.isneginf(side.log_mass), 0.0, side.log_reference.double().exp()))
-
-
 def _penalty(p: Tensor, side: Side) -> Tensor:
     """tau KL(p || a) over epsilon, (B,); 0 for a hard marginal."""
     if side.tau is None:
         return torch.zeros(p.shape[0], dtype=torch.float64, device=p.device)
-    mass = torch.exp(side.log_mass.double())
-    ratio = torch.where(p > 0, p / mass, 1.0)
-    return side.tau * padded_sum(torch.where(p > 0, p * torch.log(ratio), 0.0) - p + mass)
+    ratio = torch.where(p > 0, p / side.mass, 1.0)
+    return side.tau * padded_sum(torch.where(p > 0, p * torch.log(ratio), 0.0) - p + side.mass)

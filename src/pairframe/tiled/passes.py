@@ -1,8 +1,8 @@
-"""The passes over a cost that every solver here is made of, strip by strip; no autograd inside.
+"""The passes over a cost that all solvers here are built from, strip by strip, without autograd.
 
 Exponents are in units of epsilon and natural logarithms: log_a_hat (B, N) and log_b_hat (B, M) are potentials over
-epsilon plus log weights; -inf means no mass. The plan they stand for is exp(log_a_hat_i + log_b_hat_j - C_ij/epsilon).
-Inside, everything is in powers of 2: exp2 is the faster function.
+epsilon plus log weights; -inf means no mass. Their plan is exp(log_a_hat_i + log_b_hat_j - C_ij/epsilon).
+Internally everything is in powers of 2, because exp2 is faster than exp.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pairframe.tiled.cost import Cost, PointCost, ScaledCost
 from pairframe.tiled.strips import Task, Walk, powers_of_two, sum_rows
 
 Update = Callable[[tuple[slice, slice], Tensor], Tensor]
-"""(batch slice, row slice), log sums of these rows (nb, nrows) -> their new log_a_hat (nb, nrows). Row by row: it is
-called strip by strip, from several threads."""
+"""(batch slice, row slice), log sums of these rows (nb, nrows) -> their new log_a_hat (nb, nrows). Acts on each
+row separately; called strip by strip from several threads."""
 
 _LOG2_E = math.log2(math.e)
 _LN_2 = math.log(2.0)
@@ -26,7 +26,7 @@ _LN_2 = math.log(2.0)
 
 @torch.no_grad()
 def log_sum_rows(cost: Cost, epsilon: float, log_b_hat: Tensor) -> Tensor:
-    """log sum_j exp(log_b_hat_j - C_ij/epsilon), (B, N); -inf where nothing is summed."""
+    """log sum_j exp(log_b_hat_j - C_ij/epsilon), (B, N); -inf for an empty sum."""
     out = torch.empty((cost.batch, cost.n), dtype=cost.dtype, device=cost.device)
     walk, scaled = Walk(cost), cost.scaled(_LOG2_E / epsilon)
     log2_b = log_b_hat.to(cost.dtype) * _LOG2_E
@@ -43,7 +43,7 @@ def log_sum_rows(cost: Cost, epsilon: float, log_b_hat: Tensor) -> Tensor:
 
 @torch.no_grad()
 def log_sum_cols(cost: Cost, epsilon: float, log_a_hat: Tensor) -> Tensor:
-    """log sum_i exp(log_a_hat_i - C_ij/epsilon), (B, M); -inf where nothing is summed."""
+    """log sum_i exp(log_a_hat_i - C_ij/epsilon), (B, M); -inf for an empty sum."""
     return _log_sum_cols(cost, cost.scaled(_LOG2_E / epsilon), log_a_hat)
 
 
@@ -51,15 +51,15 @@ def log_sum_cols(cost: Cost, epsilon: float, log_a_hat: Tensor) -> Tensor:
 def rows_then_cols(cost: Cost, epsilon: float, log_b_hat: Tensor, update: Update) -> tuple[Tensor, Tensor, Tensor]:
     """One full iteration: row sums, the rows' new exponents by `update`, then the column sums of these.
 
-    One exponential per entry and one read of the cost: the column sums are made of the same powers as the row sums,
+    One exponential per entry and one read of the cost: the column sums reuse the powers of the row sums,
     E_ij = exp(log_b_hat_j - C_ij/eps - top_i), with weights exp(log_a_hat_i + top_i). A column whose total is so small
-    that a lost term could be seen in it is summed again by itself.
+    that underflow could affect it is summed again separately.
 
     Returns
     -------
     row_log_sum : (B, N)
     log_a_hat : (B, N)
-        What `update` made of them.
+        The result of `update`.
     col_log_sum : (B, M)
     """
     return _full_iteration(cost, epsilon, log_b_hat, update, empty_columns=True)
@@ -67,7 +67,7 @@ def rows_then_cols(cost: Cost, epsilon: float, log_b_hat: Tensor, update: Update
 
 @torch.no_grad()
 def full_iteration(cost: Cost, epsilon: float, log_b_hat: Tensor, update: Update) -> tuple[Tensor, Tensor, Tensor]:
-    """`rows_then_cols` for those who need no column sums where log_b_hat is -inf: they are -inf, and cost nothing."""
+    """`rows_then_cols` without the sums of columns whose log_b_hat is -inf: these are -inf and take no time."""
     return _full_iteration(cost, epsilon, log_b_hat, update, empty_columns=False)
 
 
@@ -149,7 +149,7 @@ def accumulate_cost_gradient(
     Returns
     -------
     (B, N, M)
-        G itself for a stored cost, added into `out` where given.
+        G itself for a stored cost, added to `out` if given.
     (B, N, d), (B, M, d)
         With respect to the points, for a `PointCost`.
     """
@@ -176,7 +176,7 @@ def _point_gradient(plan: _Plan, cost: PointCost, x: Tensor, y: Tensor) -> tuple
         d_y = torch.zeros((task.batch, *points_y.shape[1:]), dtype=cost.dtype, device=cost.device)
         for rows in task.rows:
             g = plan.strip(task, rows).mul_(plan.sums(task, rows, x, y))
-            # About a point of the strip: far from the origin the two terms would cancel.
+            # Relative to a point of the strip: far from the origin the two terms would cancel.
             centre = points_x[task.b, rows][:, :1]
             near_x, near_y = points_x[task.b, rows] - centre, points_y[task.b] - centre
             d_x[task.b, rows] = 2.0 * (g.sum(2, keepdim=True) * near_x - torch.bmm(g, near_y))
@@ -187,7 +187,7 @@ def _point_gradient(plan: _Plan, cost: PointCost, x: Tensor, y: Tensor) -> tuple
 
 
 class _Plan:
-    """Strips of the plan, one after the other."""
+    """The plan, strip by strip."""
 
     def __init__(self, cost: Cost, epsilon: float, log_a_hat: Tensor, log_b_hat: Tensor) -> None:
         self.cost, self.walk, self.scaled = cost, Walk(cost), cost.scaled(_LOG2_E / epsilon)
@@ -205,7 +205,7 @@ class _Plan:
         return torch.add(x[task.b, rows].unsqueeze(2), y[task.b].unsqueeze(1), out=buffer)
 
     def add_up(self, job: Callable[[Task], Tensor], k: int) -> Tensor:
-        """The sum (B, M, k) of what the lanes hand back, lane by lane."""
+        """The sum (B, M, k) of the lanes' results, lane by lane."""
         out = torch.zeros((self.cost.batch, self.cost.m, k), dtype=self.cost.dtype, device=self.cost.device)
         for task, total in self.walk.each(job):
             out[task.b] += total
@@ -216,7 +216,7 @@ class _Plan:
 
 
 def _power(exponents: Tensor) -> Tensor:
-    """2 to these, by exp: unlike that of exp2, its rounding does not depend on the position in the tensor."""
+    """2 to the exponents, by exp: unlike exp2, its rounding does not depend on the position in the tensor."""
     return torch.exp(exponents * _LN_2)
 
 
@@ -252,7 +252,7 @@ def _log_sum_cols(cost: Cost, scaled: ScaledCost, log_a_hat: Tensor) -> Tensor:
 
 
 def _merged(cost: Cost, walk: Walk, job: Callable[[Task], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """What the lanes hand back, column sums as 2^top total, (nb, 1, M or 1) and (nb, 1, M), added up: (B, M) each."""
+    """The lanes' column sums, 2^top total with (nb, 1, M or 1) and (nb, 1, M), added up: (B, M) each."""
     top = torch.full((cost.batch, cost.m), torch.finfo(cost.dtype).min, dtype=cost.dtype, device=cost.device)
     total = torch.zeros_like(top)
     for task, (lane_top, lane_total) in walk.each(job):
@@ -290,8 +290,8 @@ def _full_iteration(
         return top, total[:, :, : cost.m]
 
     top, total = _merged(cost, walk, job)
-    # Underflow takes at most the smallest number from each term; where that could be seen, sum again. The limit is
-    # that of a million rows for fewer too, so that padding does not change which columns it is.
+    # Underflow takes at most the smallest number from each term; sum again the columns in which that could matter. The
+    # limit is at least that of a million rows, so that padding does not change the choice of columns.
     unsure = (total <= max(cost.n, 1 << 20) * limits.tiny / (0.01 * limits.eps)) & (top > limits.min)
     col_sums = total.log2_().add_(top).sub_(log2_b).mul_(_LN_2)
     empty = torch.isneginf(log2_b)
@@ -301,7 +301,7 @@ def _full_iteration(
 
 
 def _sum_again(cost: Cost, epsilon: float, log_a_hat: Tensor, which: Tensor, col_sums: Tensor) -> None:
-    """Exact sums of the columns `which` (B, M), few at a time so that little is copied; of all where they are many."""
+    """Sum the columns `which` (B, M) exactly: a few at a time, to copy little, or all of them if there are many."""
     for b in torch.nonzero(which.any(1)).flatten().tolist():
         one, columns = cost.batch_slice(b, b + 1), torch.nonzero(which[b]).flatten()
         if 8 * len(columns) > cost.m:

@@ -1,4 +1,4 @@
-"""`sinkhorn`: the forward solve. Potentials come back detached; `sinkhorn_differentiable` is the one with gradients."""
+"""`sinkhorn`: the forward solve, without gradients. For gradients see `sinkhorn_differentiable`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pairframe.tiled.backends import backend_name, passes_of
+from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.inputs import (
     CostLike,
     as_cost,
@@ -24,9 +25,10 @@ from pairframe.tiled.inputs import (
 )
 from pairframe.tiled.loop import Loop, State
 from pairframe.tiled.output import SinkhornOutput
-from pairframe.tiled.translation import Side
+from pairframe.tiled.side import Side
 
 
+@entry_point
 @torch.no_grad()
 def sinkhorn(
     C: CostLike,
@@ -54,40 +56,41 @@ def sinkhorn(
     C : (B, N, M), or a pair of points ((B, N, d), (B, M, d))
         Cost, or points whose squared distances are computed tile by tile and never stored. +inf forbids a pair.
     a, b : (B, N), (B, M), optional
-        Masses >= 0; zeros are allowed. Default: 1/n over the unmasked entries. Or give `log_a`, `log_b`.
+        Masses >= 0; zeros are allowed. Default: 1/n over the unmasked entries.
     tau_a, tau_b : float, optional
-        Strengths of the marginal penalties, in cost units; None makes the marginal hard.
+        Marginal penalties (lambda in formulas), in cost units; None or inf makes the marginal hard.
     mask_a, mask_b : (B, N), (B, M) bool, optional
-        False entries do not exist: their cost and mass are never used, whatever they are (NaN and inf too).
+        Entries that are False are ignored: their cost and mass may be anything, NaN and inf included.
     backend : {"auto", "torch", "triton"}
     max_iters : int
         Full iterations, f then g.
     threshold : float
-        An element is done when its potentials moved by at most this much over epsilon *and* its marginals are off by
-        at most this much, relative. Looked at every `check_every` iterations.
+        A batch element has converged when its potentials change by at most `threshold` times epsilon in an iteration
+        *and* the relative error of its marginals is at most `threshold`.
     reference : {"counting", "product"}
         u (x) v: ones where there is mass, or a (x) b / sqrt(M_a M_b).
+    log_a, log_b : (B, N), (B, M), optional
+        Log masses, in place of `a` and `b`.
     renormalize : bool
-        Scale the masses of both sides, after masking, to sum 1.
+        Scale the masses of both sides, after masking, to a sum of 1.
+    check_every : int
+        How many iterations to run between two checks of `threshold`.
 
     Returns
     -------
     SinkhornOutput
-        `converged` says per element whether the threshold was reached.
+        `converged` tells per element whether the threshold was reached.
     """
     problem = prepared(
         C, (a, b), (log_a, log_b), (mask_a, mask_b), epsilon, (tau_a, tau_b), reference, backend, renormalize
     )
     stopping = check_stopping(max_iters, threshold, check_every)
-    state = problem.loop.run(stopping)
-    if tau_a is None and tau_b is not None:
-        state = problem.loop.end_on_a(state)
-    return problem.output(state)
+    return problem.output(problem.loop.end_on_a(problem.loop.run(stopping)))
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A checked problem, and what its output will say of it."""
+    """A checked problem, ready to solve."""
 
     loop: Loop
     reference: str
@@ -96,7 +99,7 @@ class Prepared:
     stranded: Tensor
 
     def output(self, state: State) -> SinkhornOutput:
-        """What a loop's end means."""
+        """The output for the end of the loop."""
         loop = self.loop
         return SinkhornOutput.of(
             state, loop.a, loop.b, loop.epsilon, self.reference, self.backend, self.mismatch, self.stranded
@@ -114,7 +117,7 @@ def prepared(
     backend: str,
     renormalize: bool = False,
 ) -> Prepared:
-    """Check everything about a problem; parameters as in `sinkhorn`, those of both sides as pairs."""
+    """Check a problem and set up its loop; parameters as in `sinkhorn`, those of the two sides as pairs."""
     refuse_mapped("sinkhorn (and divergence without gradients)", C, *masses, *logs, *masks)
     cost = as_cost(without_padding_places(C, *masks))
     forbids = check_cost(cost)
@@ -130,6 +133,5 @@ def prepared(
     if forbids:
         log_a, log_b, stranded = without_stranded(cost, log_a, log_b, (tau_a, tau_b), passes)
     log_u, log_v = log_references(reference, log_a, log_b)
-    side_a = Side(log_a, log_u, None if tau_a is None else tau_a / epsilon)
-    side_b = Side(log_b, log_v, None if tau_b is None else tau_b / epsilon)
+    side_a, side_b = Side.of(log_a, log_u, tau_a, epsilon), Side.of(log_b, log_v, tau_b, epsilon)
     return Prepared(Loop(cost, epsilon, side_a, side_b, passes), reference, name, mismatch, stranded)

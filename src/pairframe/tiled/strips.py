@@ -1,7 +1,7 @@
-"""How a pass walks over a cost: strips of rows that stay in cache, dealt to threads, added up in a fixed order.
+"""Passes over a cost in strips of rows that fit in cache, spread over threads and summed in a fixed order.
 
-What is summed, and in which order, depends on neither the number of threads nor trailing padding: strips have a fixed
-height, sums along a row go chunk by chunk of fixed length, and strips go round a fixed number of lanes.
+The order of summation depends neither on the number of threads nor on trailing padding: strips have a fixed height, rows
+are summed in chunks of fixed length, and strips are assigned in turn to a fixed number of lanes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from torch import Tensor
 
 from pairframe.tiled.cost import Cost
 
-CHUNK = 128  # columns that are summed in one go
-LANES = 4  # partial column sums; more than the usual number of threads, so that one slow core is waited for less
-_ENTRIES = 1 << 18  # of a strip, about: 1 MB in float32
-_WIDE = 8192  # columns above which strips are lower, to stay in cache
-_LOWEST = 4  # rows; torch multiplies smaller matrices in another way, with another rounding
-_WORTH_THREADS = 1 << 17  # entries
+CHUNK = 128  # columns summed at once
+LANES = 4  # partial column sums; usually more than threads, so that a slow core delays the others less
+_ENTRIES = 1 << 18  # approximate size of a strip: 1 MB in float32
+_WIDE = 8192  # with more columns than this, strips have fewer rows, to fit in cache
+_LOWEST = 4  # rows; torch multiplies smaller matrices by another method, with different rounding
+_WORTH_THREADS = 1 << 17  # entries; smaller costs are not worth threads
 
 Result = TypeVar("Result")
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
@@ -36,7 +36,7 @@ _strip_threads: ContextVar[int] = ContextVar("strip_threads", default=0)
 
 @contextmanager
 def short_vectors() -> Iterator[None]:
-    """Torch's own threads are off in here: vectors of N + M numbers only wait for them. Strips keep theirs."""
+    """Turn off torch's own threads, which only slow down operations on N + M numbers. Strips keep their threads."""
     threads = torch.get_num_threads()
     if threads == 1:
         yield
@@ -52,7 +52,7 @@ def short_vectors() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Task:
-    """One lane of some batch elements: which rows, strip by strip."""
+    """One lane of some batch elements: its strips of rows."""
 
     b: slice
     lane: int
@@ -97,25 +97,25 @@ class Walk:
     def add_columns(self, task: Task, rows: slice, weights: Tensor, total: Tensor) -> None:
         """Add the weighted sum (nb, 1, width) over the rows of a strip to `total`, for weights (nb, 1, r)."""
         missing = max(0, _LOWEST - weights.shape[2])
-        if missing:  # what is there is finite, and does not count
+        if missing:  # the buffer holds finite numbers there, with weight 0
             weights = torch.nn.functional.pad(weights, (0, missing))
         total.baddbmm_(weights, self.strip(task, slice(rows.start, rows.stop + missing))[0])
 
     def each(self, job: Callable[[Task], Result]) -> Iterator[tuple[Task, Result]]:
-        """Run `job` for every task, in threads where that is worth it; results in the order of the tasks."""
+        """Run `job` for every task, in threads if the cost is large enough; results in the order of the tasks."""
         threads = _strip_threads.get() or torch.get_num_threads()
         entries = self.cost.batch * self.cost.n * self.cost.m
         if threads == 1 or len(self.tasks) == 1 or entries < _WORTH_THREADS or self.cost.device.type != "cpu":
             return ((task, job(task)) for task in self.tasks)
 
         def quiet(task: Task) -> Result:
-            with torch.no_grad():  # a setting of the thread
+            with torch.no_grad():  # set per thread
                 return job(task)
 
         return zip(self.tasks, _pool(threads).map(quiet, self.tasks), strict=True)
 
     def run(self, job: Callable[[Task], None]) -> None:
-        """Run `job` for every task, for what it writes."""
+        """Run `job` for every task and discard its results."""
         for _ in self.each(job):
             pass
 
@@ -123,7 +123,7 @@ class Walk:
 def powers_of_two(whole: Tensor, strip: Tensor) -> None:
     """2 to the exponents in `strip`, in place, and 0 past its last column.
 
-    Over the whole width, as exp2 rounds the last few entries of a row in another way than the rest.
+    Over the whole width, because exp2 rounds the last few entries of a row differently from the rest.
     """
     whole[:, :, strip.shape[2] :].fill_(-math.inf)
     whole.exp2_()
@@ -137,12 +137,14 @@ def sum_rows(whole: Tensor) -> Tensor:
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads in which torch itself uses one thread each. A forked child makes its own."""
+    """A pool of threads in which torch itself uses one thread each. A forked child makes its own pool."""
     key = (os.getpid(), threads)
     if key not in _pools:
         pool = ThreadPoolExecutor(threads, "pairframe-tiled", lambda: torch.set_num_threads(1))
         before, barrier = torch.get_num_threads(), threading.Barrier(threads)
-        list(pool.map(lambda _: barrier.wait(), range(threads)))  # all of them are up, and have set theirs
-        torch.set_num_threads(before)  # what threads that start later inherit is as before
+        list(
+            pool.map(lambda _: barrier.wait(), range(threads))
+        )  # wait until every thread has started and set its number
+        torch.set_num_threads(before)  # threads started later inherit the old number
         _pools[key] = pool
     return _pools[key]

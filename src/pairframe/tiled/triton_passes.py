@@ -1,7 +1,7 @@
 """The passes of `passes`, as Triton kernels: same names, same arguments, same results to rounding.
 
-A full iteration is two kernels here, each one read of a stored cost. Long reductions are split into chunks, so that a
-single problem fills a GPU; chunks depend on the sizes' buckets only. Importing this module loads no triton.
+A full iteration is two kernels here, each reading a stored cost once. Long reductions are split into chunks, so that a
+single problem fills a GPU; chunks depend only on the buckets of the sizes. Importing this module does not load Triton.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from pairframe.tiled.kernels.configs import Shape, choices, elementwise
 from pairframe.tiled.kernels.launch import bucket, run
 from pairframe.tiled.passes import Update
 
-_PROGRAMS = 512  # that keep a large GPU busy
-_LEAST_CHUNK = 1024  # inputs; shorter ones cost more in launches and partial results than they fill
-_ROWS_OF_A_PROGRAM = 64  # about
-_PRODUCT_FROM = 17  # dimensions; up to here differences cost no more, and near points keep all their digits
-_COLUMNS = 8  # that one pass over the plan multiplies
+_PROGRAMS = 512  # enough to keep a large GPU busy
+_LEAST_CHUNK = 1024  # inputs; shorter chunks cost more in launches and partial results than they gain
+_ROWS_OF_A_PROGRAM = 64  # approximately
+_PRODUCT_FROM = 17  # dimensions; with fewer, differences cost no more, and close points keep all their digits
+_COLUMNS = 8  # multiplied in one pass over the plan
 
 
 @torch.no_grad()
 def log_sum_rows(cost: Cost, epsilon: float, log_b_hat: Tensor) -> Tensor:
-    """log sum_j exp(log_b_hat_j - C_ij/epsilon), (B, N); -inf where nothing is summed."""
+    """log sum_j exp(log_b_hat_j - C_ij/epsilon), (B, N); -inf for an empty sum."""
     return _log_sum(_Side.of(cost, epsilon), log_b_hat)
 
 
 @torch.no_grad()
 def log_sum_cols(cost: Cost, epsilon: float, log_a_hat: Tensor) -> Tensor:
-    """log sum_i exp(log_a_hat_i - C_ij/epsilon), (B, M); -inf where nothing is summed."""
+    """log sum_i exp(log_a_hat_i - C_ij/epsilon), (B, M); -inf for an empty sum."""
     return _log_sum(_Side.of(cost.transposed(), epsilon), log_a_hat)
 
 
 @torch.no_grad()
 def rows_then_cols(cost: Cost, epsilon: float, log_b_hat: Tensor, update: Update) -> tuple[Tensor, Tensor, Tensor]:
-    """One full iteration: row sums (B, N), what `update` makes of them (B, N), and the column sums (B, M) of that."""
+    """One full iteration: row sums (B, N), the result of `update` (B, N), and its column sums (B, M)."""
     rows = log_sum_rows(cost, epsilon, log_b_hat)
     log_a_hat = update((slice(0, cost.batch), slice(0, cost.n)), rows)
     return rows, log_a_hat, log_sum_cols(cost, epsilon, log_a_hat)
@@ -88,7 +88,7 @@ def accumulate_cost_gradient(
     Returns
     -------
     (B, N, M)
-        G itself for a stored cost, added into `out` where given.
+        G itself for a stored cost, added to `out` if given.
     (B, N, d), (B, M, d)
         With respect to the points, for a `PointCost`.
     """
@@ -103,7 +103,7 @@ def accumulate_cost_gradient(
 
 @dataclass(frozen=True)
 class _Side:
-    """A cost seen from the side whose outputs `p` are wanted, and what every kernel over it is told."""
+    """A cost with the outputs `p` as its rows, and the arguments common to all kernels over it."""
 
     cost: Cost
     scale: Tensor  # (1,), log2(e) / epsilon
@@ -115,9 +115,9 @@ class _Side:
 
     @classmethod
     def of(cls, cost: Cost, epsilon: float) -> _Side:
-        backend_name("triton", cost.device)  # refuses devices that no kernel can reach
+        backend_name("triton", cost.device)  # raises an error if kernels cannot run there
         scale = torch.full((1,), math.log2(math.e) / epsilon, dtype=cost.dtype, device=cost.device)
-        # Blocks of outputs alone would leave most of a GPU idle; bucketed sizes, so that a bucket shares its chunks.
+        # Blocks of outputs alone would leave most of a GPU idle. Sizes are bucketed, so that a bucket shares its chunks.
         programs = max(1, cost.batch * math.ceil(bucket(cost.n) / _ROWS_OF_A_PROGRAM))
         chunk = max(_LEAST_CHUNK, bucket(cost.m) // bucket(math.ceil(_PROGRAMS / programs)))
         n_chunks = math.ceil(cost.m / chunk)
@@ -146,7 +146,7 @@ class _Side:
         return tensor.to(self.cost.dtype).contiguous()
 
     def empty(self, columns: tuple[int, ...]) -> Tensor:
-        """Room for the partial results (chunks, B, P, ...)."""
+        """An empty tensor for the partial results (chunks, B, P, ...)."""
         size = (self.n_chunks, self.cost.batch, self.cost.n, *columns)
         return torch.empty(size, dtype=self.cost.dtype, device=self.cost.device)
 
@@ -237,7 +237,7 @@ def _dense_gradient(
 
 
 def _centred(cost: PointCost) -> tuple[Tensor, Tensor]:
-    """Points about the mean of y: the expanded square loses digits with the distance from the origin."""
+    """Points relative to the mean of y: the expanded square loses digits far from the origin."""
     x, y = cost.x.to(cost.dtype), cost.y.to(cost.dtype)
     centre = y.mean(1, keepdim=True)
     return (x - centre).contiguous(), (y - centre).contiguous()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from pairframe.engines import SolveOptions, solve
 from pairframe.engines.grid import level
 from pairframe.engines.grid.cuda import CudaKernel
 from pairframe.engines.grid.kernel import SupportKernel
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import KL, TransportProblem
 
 
 @pytest.mark.parametrize(("dtype", "tolerance", "epsilon"), [("float64", 1e-13, 0.01), ("float32", 2e-6, 30.0)])
@@ -35,10 +33,10 @@ def test_sums_between_supports_equal_the_cpu_kernel(dtype: str, tolerance: float
 def test_a_whole_solve_on_the_device_kernel_gives_the_same_potentials(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.random((2, 3, 4)) + 0.1
-    problem = TransportProblem(a, b, 2.0, Penalty("kl", 5.0), Penalty("kl", 5.0))
+    problem = TransportProblem(a, b, 2.0, KL(5.0), KL(5.0))
     options = SolveOptions(tol=1e-9)
     wanted = solve(problem, "grid", options)
-    monkeypatch.setattr(level, "SupportKernel", partial(CudaKernel, device="cpu"))
+    monkeypatch.setattr(level, "SupportKernel", lambda *arguments: CudaKernel(*arguments[:4], device="cpu"))
     got = solve(problem, "grid", options)
     assert got.status == wanted.status == "converged"
     assert got.iterations == wanted.iterations

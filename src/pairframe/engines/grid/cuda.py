@@ -6,13 +6,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 
 def why_not(device: str) -> str | None:

@@ -6,7 +6,6 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines.base import (
     Engine,
@@ -14,21 +13,23 @@ from pairframe.engines.base import (
     Solution,
     SolveOptions,
     Start,
-    Status,
     TraceRecord,
+    only_plain_images,
     start_on_supports,
 )
 from pairframe.engines.grid.compiling import make_ready
 from pairframe.engines.grid.cuda import why_not
-from pairframe.engines.grid.level import Level, Point
+from pairframe.engines.grid.level import Level, Round
 from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong
 from pairframe.engines.grid.rounds import run_rounds
 from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import Watch
-from pairframe.problem import Certificate, TransportProblem, certificate
+from pairframe.engines.solve_end import Orientation, SolveEnd
+from pairframe.problem import Certificate, TransportProblem, certificate, on_grid
+from pairframe.types import Bool, Float
 
-Float = NDArray[np.float64]
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
+COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, where pixels do not resolve
 # the blur, and where potentials are pinned, which a start has at other places.
@@ -46,16 +47,18 @@ class GridEngine(Engine):
         """The CPU, and CUDA where torch and triton find it."""
         return ("cpu", "cuda") if why_not("cuda") is None else ("cpu",)
 
-    def smallest_epsilon(self, shape_hw: tuple[int, int], dtype: str) -> float:
+    def smallest_epsilon(self, shape: tuple[int, ...], dtype: str) -> float:
         """See `Engine.smallest_epsilon`: exponents are float64 whatever the products are."""
-        return super().smallest_epsilon(shape_hw, "float64")
+        return super().smallest_epsilon(shape, "float64")
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
-        """Squared Euclidean cost, any penalty, reference, epsilon and size, on the CPU or a CUDA device."""
+        """Squared Euclidean cost, any penalty, reference, epsilon and size; volumes on the CPU, images on CUDA as well."""
         if problem.metric != "sqeuclidean":
-            return f'metric "{problem.metric}": its kernel does not separate into rows and columns'
-        if options.device not in (None, "cpu") and (reason := why_not(options.device)) is not None:
-            return f'device "{options.device}": {reason}'
+            return f'metric "{problem.metric}": its kernel does not separate into axes'
+        if options.device not in (None, "cpu"):
+            reason = why_not(options.device) or only_plain_images(problem)
+            if reason is not None:
+                return f'device "{options.device}": {reason}'
         return None
 
     def run(
@@ -67,14 +70,20 @@ class GridEngine(Engine):
     ) -> Solution:
         """Solve; see `Engine.run`."""
         make_ready(options.dtype)
-        # Rounds end exact on b: where only a is hard, it has to take b's place.
-        if problem.penalty_a.is_hard and not problem.penalty_b.is_hard:
-            turned = _Run(problem.swapped(), options, None if init is None else init[::-1], progress)
-            return turned.solve().solution(problem, turned_back=True)
-        return _Run(problem, options, init, progress).solve().solution(problem, turned_back=False)
+        turned = Orientation(problem, swap=_is_better_swapped(problem))
+        solve = _Solve(turned.problem, options, turned.start(init), progress)
+        end = solve.run()
+        return turned.solution(
+            end,
+            options,
+            engine=self.name,
+            iterations=solve.n_sums,
+            device=options.device or "cpu",
+            trace=solve.trace(end.certificate.primal_upper),
+        )
 
 
-class _Run:
+class _Solve:
     """One solve: its levels, its best point so far, its history."""
 
     def __init__(
@@ -86,33 +95,39 @@ class _Run:
             start_on_supports(problem, init)  # refuses arrays that are not on this grid
         self._init = init
         self._progress = progress
-        self._history: list[tuple[float, float, float]] = []  # work, dual, residual
-        self._coarse_work = 0.0
+        self._history: list[tuple[float, float, float]] = []  # kernel applications, dual, residual
+        self._coarse_sums = 0.0
         self._goal = options.tol
         self._certificate: Certificate | None = None
 
-    def solve(self) -> _Run:
-        # What leaves float64 is found out at the end, and is a status.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return self._solve()
+    @property
+    def n_sums(self) -> int:
+        """Kernel applications at the finest level."""
+        return self._level.n_sums
 
-    def _solve(self) -> _Run:
+    def trace(self, primal_upper: float) -> tuple[TraceRecord, ...]:
+        """The history, with gaps to an upper bound on the optimum."""
+        return tuple(TraceRecord(sums, max(0.0, primal_upper - dual), error) for sums, dual, error in self._history)
+
+    def run(self) -> SolveEnd:
+        # Numbers that leave float64 are detected at the end, and become a status.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._run()
+
+    def _run(self) -> SolveEnd:
         self._level = level = Level(self._problem, self._options.dtype, self._options.device)
         start, shift, is_even = self._start(level)
         watch = Watch(level, self._is_done, max(1, self._options.max_iterations - level.n_sums), self._note)
         if self._problem.is_symmetric:
-            self._point = run_symmetric(level, start, watch)
+            last = run_symmetric(level, start, watch)
         else:
-            self._point = run_rounds(level, start, watch, shift=shift, is_even=is_even)
-        if not self._is_sound():
-            self._certificate = Certificate.of_nothing()
-        elif self._certificate is None or not self._certificate.meets(self._options.tol):
-            self._certificate = self._certify(self._point)
-        return self
-
-    def _is_sound(self) -> bool:
-        """Whether the potentials are numbers: at an epsilon beyond all digits they are not."""
-        return bool(np.isfinite(self._point.potential_a).all() and np.isfinite(self._point.potential_b).all())
+            last = run_rounds(level, start, watch, shift=shift, is_even=is_even)
+        found = self._certificate
+        if not last.potentials.is_finite:  # at an epsilon beyond all digits
+            found = Certificate.of_nothing()
+        elif found is None or not found.meets(self._options.tol):
+            found = self._certify(last)
+        return SolveEnd(last.potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
 
     # --- where to start ----------------------------------------------------------------------
 
@@ -122,32 +137,37 @@ class _Run:
             f = _fill(np.asarray(self._init[0], dtype=np.float64), self._problem.support_a)
             if self._problem.is_symmetric:
                 return f, 0.0, True
-            shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again, as `Point` has it
-            point = level.answer(f - shift, shift)
-            next_f = level.complete(point)
-            if point.residual < _good_start(self._problem):
-                return next_f, point.shift, True
+            shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again; see `Potentials`
+            first = level.complete(level.answer(f - shift, shift))
+            if first.residual < _good_start(self._problem):
+                return first.next_f, first.next_shift, True
+            level.forget_round()
         if self._problem.is_symmetric:
             return np.zeros(level.mass_a.size), 0.0, True
         *coarse, (_, finest) = coarse_problems(self._problem)
-        f, here = np.zeros(0), None
-        for side, problem in coarse:
+        f, shift, here = np.zeros(0), 0.0, None
+        pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
+        tol = COARSE_PINNED_TOL if pins else COARSE_TOL
+        for n_pixels, problem in coarse:
             below = Level(problem, self._options.dtype, self._options.device)
-            f = np.zeros(below.mass_a.size) if here is None else prolong(f, here, problem)
-            f = run_rounds(below, f, Watch(below, lambda point: point.residual <= COARSE_TOL, COARSE_SUMS)).f
-            self._coarse_work += below.n_sums / side**2
+            f, shift = (np.zeros(below.mass_a.size), 0.0) if here is None else prolong(f, shift, here, problem)
+            last = run_rounds(below, f, Watch(below, lambda point: point.residual <= tol, COARSE_SUMS), shift=shift)
+            f, shift = (last.next_f, last.next_shift) if pins else (last.potentials.f, 0.0)
+            self._coarse_sums += below.n_sums / n_pixels
             here = problem
-        return np.zeros(level.mass_a.size) if here is None else prolong(f, here, finest), 0.0, False
+        if here is None:
+            return np.zeros(level.mass_a.size), 0.0, False
+        return *prolong(f, shift, here, finest), False
 
     # --- when to stop ------------------------------------------------------------------------
 
-    def _note(self, point: Point) -> None:
-        work = self._coarse_work + self._level.n_sums
-        self._history.append((work, point.dual, point.residual))
+    def _note(self, point: Round) -> None:
+        sums = self._coarse_sums + self._level.n_sums
+        self._history.append((sums, point.dual, point.residual))
         if self._progress is not None:
-            self._progress(TraceRecord(work, math.nan, point.residual))
+            self._progress(TraceRecord(sums, math.nan, point.residual))
 
-    def _is_done(self, point: Point) -> bool:
+    def _is_done(self, point: Round) -> bool:
         """The cheap residual first; the certificate only when that is good, and again after it has halved twice."""
         if point.residual <= self._goal:
             self._certificate = self._certify(point)
@@ -156,72 +176,42 @@ class _Run:
             self._goal = 0.25 * point.residual
         return False
 
-    def _certify(self, point: Point) -> Certificate:
-        f, g, p, q = self._on_grid(point)
-        return certificate(self._problem, f, g, p, q, self._marginals)
+    def _certify(self, point: Round) -> Certificate:
+        on_a, on_b, potentials = self._problem.support_a, self._problem.support_b, point.potentials
+        return certificate(
+            self._problem,
+            on_grid(potentials.a, on_a),
+            on_grid(potentials.b, on_b),
+            on_grid(np.nan_to_num(point.marginal_a), on_a),
+            on_grid(np.nan_to_num(point.marginal_b), on_b),
+            self._marginals,
+        )
 
     def _marginals(self, f: Float, g: Float) -> tuple[Float, Float]:
-        """Both marginals of the plan of any potentials (H, W): two kernel applications."""
+        """Both marginals of the plan of any potentials over the grid: two kernel applications."""
         level, problem = self._level, self._problem
         on_a, on_b = problem.support_a, problem.support_b
-        p, q = np.zeros(problem.shape_hw), np.zeros(problem.shape_hw)
         with np.errstate(over="ignore"):
-            p[on_a] = level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon)
-            q[on_b] = level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon)
-        return p, q
+            p = level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon)
+            q = level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon)
+        return on_grid(p, on_a), on_grid(q, on_b)
 
-    # --- what comes out ----------------------------------------------------------------------
 
-    def _on_grid(self, point: Point) -> tuple[Float, Float, Float, Float]:
-        problem = self._problem
-        assert point.marginal_a is not None  # every point that leaves the rounds is complete
-        arrays = []
-        for values, support, outside in (
-            (point.potential_a, problem.support_a, np.nan),
-            (point.potential_b, problem.support_b, np.nan),
-            (np.nan_to_num(point.marginal_a), problem.support_a, 0.0),
-            (np.nan_to_num(point.marginal_b), problem.support_b, 0.0),
-        ):
-            array = np.full(problem.shape_hw, outside)
-            array[support] = values
-            arrays.append(array)
-        return arrays[0], arrays[1], arrays[2], arrays[3]
-
-    def solution(self, problem: TransportProblem, turned_back: bool) -> Solution:
-        f, g, p, q = self._on_grid(self._point)
-        if turned_back:
-            f, g, p, q = g, f, q, p
-        found = self._certificate
-        assert found is not None
-        if found.meets(self._options.tol):
-            status = Status.converged
-        else:
-            status = Status.max_iterations if math.isfinite(found.marginal_error) else Status.impossible
-        upper = found.primal_upper
-        trace = tuple(TraceRecord(work, max(0.0, upper - dual), error) for work, dual, error in self._history)
-        return Solution(
-            problem=problem,
-            potential_a=f,
-            potential_b=g,
-            marginal_a=p,
-            marginal_b=q,
-            certificate=found,
-            status=status,
-            iterations=self._level.n_sums,
-            engine=GridEngine.name,
-            dtype=self._options.dtype,
-            device=self._options.device or "cpu",
-            trace=trace,
-        )
+def _is_better_swapped(problem: TransportProblem) -> bool:
+    """Rounds end exact on b: if only a is hard, it has to take b's place. Pins are fewest with the smaller mass as a."""
+    a, b = problem.penalty_a, problem.penalty_b
+    if a.is_hard != b.is_hard:
+        return a.is_hard
+    return a.pins and type(a) is type(b) and problem.total_a > problem.total_b
 
 
 def _good_start(problem: TransportProblem) -> float:
-    if any(penalty.kind in ("tv", "partial") for penalty in (problem.penalty_a, problem.penalty_b)):
+    if problem.penalty_a.pins or problem.penalty_b.pins:
         return GOOD_PINNED_START
     return GOOD_START if problem.epsilon >= BLUR_PX**2 else GOOD_UNRESOLVED_START
 
 
-def _fill(potential: Float, support: NDArray[np.bool_]) -> Float:
+def _fill(potential: Float, support: Bool) -> Float:
     """A start on the support, (n,): each unknown pixel takes the nearest known value; zeros when nothing is known."""
     known = np.isfinite(potential)
     if known[support].all():

@@ -1,66 +1,89 @@
-"""The Gaussian kernel of a grid as an operator between two supports: never an n x m array.
+"""The Gaussian kernel of a grid as an operator between two supports, without an n x m array.
 
-``exp(-|x_i - x_j|^2 / eps)`` factors into rows and columns, so a sum over the whole image is a pass along one axis and
-a pass along the other (`passes`). Only rows and columns that carry mass are visited.
+``exp(-|x_i - x_j|^2 / eps)`` is a product over the axes, so a sum over the whole grid is one pass along each axis in turn
+(`passes`), for images and volumes alike. A pass writes its output turned: the axis just summed comes first, and the next
+one to sum is last and contiguous. Only lines and stretches of lines that can carry mass are visited.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines.grid.passes import pass_rows
-from pairframe.engines.threads import in_portions
-
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
-Index = NDArray[np.intp]
+from pairframe.parallel.threads import run_in_threads
+from pairframe.types import Bool, Float, Index, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
 _DEPTH = {"float64": 550.0, "float32": 60.0}  # how far below its maximum a tile may reach in that precision
+_REACH = 45.0  # the kernel is dropped past exp(-_REACH) when the cost of an order of axes is estimated
 
 
 class SupportKernel:
-    """Sums over `support_in` seen from `support_out`, both (H, W) bool on one grid. Not for two threads at once.
+    """Sums over `support_in` seen from `support_out`, two bool arrays on one grid. Not for two threads at once.
 
     Vectors are over the support's pixels in row-major order: (n_in,) in, (n_out,) out.
 
     Parameters
     ----------
-    support_in, support_out : (H, W) bool
-        Where inputs live and where outputs are wanted; neither may be empty.
+    support_in, support_out : bool arrays of one shape, any number of axes
+        The inputs and the outputs; neither may be empty.
     epsilon : float
         Work px^2.
     dtype : {"float64", "float32"}
         Of the inner products; exponents are always float64.
+    spacing : one float per axis
+        Distance between neighbouring pixels, work px; 1 along each axis by default.
     """
 
-    def __init__(self, support_in: Bool, support_out: Bool, epsilon: float, dtype: str = "float64") -> None:
-        ys, xs = np.nonzero(support_in)
-        yo, xo = np.nonzero(support_out)
-        window = TILE + 2.0 * np.sqrt(45.0 * epsilon)
-        rows_first = _cost(ys, xs, yo, xo, window) <= _cost(xs, ys, xo, yo, window)
-        slow_in, fast_in, slow_out, fast_out = (ys, xs, yo, xo) if rows_first else (xs, ys, xo, yo)
-        s0, f0, so0, fo0 = slow_in.min(), fast_in.min(), slow_out.min(), fast_out.min()
-        self.n_in, self.n_out = len(ys), len(yo)
-        self._shape_in = (_extent(slow_in), _extent(fast_in))
-        self._shape_out = (_extent(fast_out), _extent(slow_out))
-        self._index_in = (slow_in - s0) * self._shape_in[1] + (fast_in - f0)
-        self._index_out = (fast_out - fo0) * self._shape_out[1] + (slow_out - so0)
-        self._offset_fast, self._offset_slow = int(fo0 - f0), int(so0 - s0)
-        # First pass: every row needs all columns of the output box. Second: each column only its own span.
-        self._spans_first = np.tile(np.array([[0, self._shape_out[0]]]), (self._shape_in[0], 1))
-        self._spans_second = _spans(fast_out - fo0, slow_out - so0, self._shape_out[0])
-        self._epsilon = epsilon
-        longest = max(*self._shape_in, *self._shape_out)
-        self._centre = 2 * longest + abs(self._offset_fast) + abs(self._offset_slow) + TILE
-        self._table = _toeplitz(epsilon, self._centre, dtype)
-        self._depth = _DEPTH[dtype]
-        self._log_in = np.full(self._shape_in, -np.inf)
+    def __init__(
+        self,
+        support_in: Bool,
+        support_out: Bool,
+        epsilon: float,
+        dtype: str = "float64",
+        spacing: tuple[float, ...] = (),
+    ) -> None:
+        sides = spacing or (1.0,) * support_in.ndim
+        axes = [
+            _Axis(here, there, epsilon / side**2)
+            for here, there, side in zip(np.nonzero(support_in), np.nonzero(support_out), sides, strict=True)
+        ]
+        # Slowest first; the passes go from the last to the first.
+        orders: list[list[_Axis]] = [list(order) for order in permutations(axes)]
+        axes = min(orders, key=_cost)
+        self.n_in, self.n_out = axes[0].index_in.size, axes[0].index_out.size
+        shape_in = tuple(axis.n_in for axis in axes)
+        self._index_in = np.ravel_multi_index(tuple(axis.index_in for axis in axes), shape_in)
+        done = [*axes[1:], axes[0]]  # the last pass leaves its axis at the end: nothing comes after it
+        self._index_out = np.ravel_multi_index(
+            tuple(axis.index_out for axis in done), tuple(axis.n_out for axis in done)
+        )
+        centre = max(2 * max(axis.n_in, axis.n_out) for axis in axes) + sum(abs(axis.offset) for axis in axes) + TILE
+        tables = {axis.epsilon: _toeplitz(axis.epsilon, centre, dtype) for axis in axes}
+        self._passes = [
+            _Pass(
+                n_in=axis.n_in,
+                n_out=axis.n_out,
+                offset=axis.offset,
+                spans=_pass_spans(axes, k),
+                table=tables[axis.epsilon],
+                centre=centre,
+                inverse_epsilon=1.0 / axis.epsilon,
+                depth=_DEPTH[dtype],
+                turned=k > 0,
+            )
+            for k, axis in reversed(list(enumerate(axes)))
+        ]
+        self._log_in = np.full((self._passes[0].n_lines, shape_in[-1]), -np.inf)
         self._buffers: dict[int, _Buffers] = {}
 
     def log_sum(self, log_weight: Float) -> Float:
-        """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where nothing is seen."""
+        """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where no input has weight."""
         return self._run(log_weight, np.empty((0, self.n_in)))[0]
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
@@ -70,78 +93,149 @@ class SupportKernel:
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)
         if n_channels not in self._buffers:
-            self._buffers[n_channels] = _Buffers(self._shape_in, self._shape_out, n_channels)
+            self._buffers[n_channels] = _Buffers(self._passes, n_channels)
         buffers = self._buffers[n_channels]
         self._log_in.ravel()[self._index_in] = log_weight
         if n_channels:
-            slow, fast = np.divmod(self._index_in, self._shape_in[1])
+            line, place = np.divmod(self._index_in, self._log_in.shape[1])
             for k, channel in enumerate(channels):
-                buffers.phi[slow, k, fast] = channel
-        spans, offset = self._spans_first, self._offset_fast
-        self._pass(self._log_in, buffers.phi, offset, spans, buffers.middle, buffers.middle_phi, True)
-        spans, offset = self._spans_second, self._offset_slow
-        self._pass(buffers.middle, buffers.middle_phi, offset, spans, buffers.result, buffers.result_phi, False)
-        log_sum = buffers.result.ravel()[self._index_out]
+                buffers.phi[line, k, place] = channel
+        h, phi = self._log_in, buffers.phi
+        for step, out, means in zip(self._passes, buffers.sums, buffers.means, strict=True):
+            h, phi = h.reshape(step.n_lines, step.n_in), _lines_first(phi, step.n_lines, step.n_in)
+            step.run(h, phi, out, means)
+            h, phi = out, means
+        log_sum = h.ravel()[self._index_out]
         if not n_channels:
             return log_sum, np.empty((0, self.n_out))
-        fast_out, slow_out = np.divmod(self._index_out, self._shape_out[1])
-        means = np.stack([buffers.result_phi[fast_out, k, slow_out] for k in range(n_channels)])
-        return log_sum, means
+        line, place = np.divmod(self._index_out, h.shape[1])
+        return log_sum, np.stack([phi[line, k, place] for k in range(n_channels)])
 
-    def _pass(
-        self, h: Float, phi: Float, offset: int, spans: NDArray[np.int64], out: Float, means: Float, turned: bool
-    ) -> None:
-        cut = 37.0 + np.log(h.shape[1])  # what is dropped is below float64's last digit
+
+class _Axis:
+    """One axis of the boxes around both supports.
+
+    Attributes
+    ----------
+    index_in, index_out : (n_in,), (n_out,) over the supports
+        Places along the axis, from the start of each box.
+    n_in, n_out : int
+        Lengths of the boxes.
+    offset : int
+        Start of the output's box relative to the input's.
+    epsilon : float
+        In squared pixels of this axis.
+    """
+
+    def __init__(self, index_in: Index, index_out: Index, epsilon: float) -> None:
+        first_in, first_out = int(index_in.min()), int(index_out.min())
+        self.index_in, self.index_out = index_in - first_in, index_out - first_out
+        self.n_in, self.n_out = int(self.index_in.max()) + 1, int(self.index_out.max()) + 1
+        self.offset = first_out - first_in
+        self.epsilon = epsilon
+
+    @property
+    def window(self) -> float:
+        """Inputs that an output sees, at most: a tile and the kernel's reach on both sides of it."""
+        return TILE + 2.0 * math.sqrt(_REACH * self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """The sums along one axis: lines of `n_in` values to lines of `n_out`; see `pass_rows`."""
+
+    n_in: int
+    n_out: int
+    offset: int
+    spans: Int  # (n_lines, 2)
+    table: NDArray[np.floating]
+    centre: int
+    inverse_epsilon: float
+    depth: float
+    turned: bool
+
+    @property
+    def n_lines(self) -> int:
+        return len(self.spans)
+
+    def run(self, h: Float, phi: Float, out: Float, means: Float) -> None:
+        cut = 37.0 + np.log(self.n_in)  # dropped terms are below float64's last digit
         arguments = (
             h,
             phi,
-            offset,
-            spans,
-            self._table,
-            self._centre,
-            1.0 / self._epsilon,
+            self.offset,
+            self.spans,
+            self.table,
+            self.centre,
+            self.inverse_epsilon,
             cut,
             TILE,
-            self._depth,
+            self.depth,
             out,
             means,
         )
-        wanted = int((spans[:, 1] - spans[:, 0]).sum())
-        in_portions(lambda first, step: pass_rows(*arguments, turned, first, step), wanted)
+        n_outputs = int((self.spans[:, 1] - self.spans[:, 0]).sum())
+        run_in_threads(lambda first, step: pass_rows(*arguments, self.turned, first, step), n_outputs)
 
 
 class _Buffers:
-    """Room for the passes with c channels, kept between calls: fresh memory for every softmin costs as much as its sums.
+    """Memory for the passes with c channels, kept between calls: fresh memory for each softmin costs as much as its sums.
 
-    `middle` and `middle_phi` hold the first pass, already turned for the second.
+    `phi` holds the channels of the first pass; `sums` and `means` hold the output of each pass, turned for the next one.
     """
 
-    def __init__(self, shape_in: tuple[int, int], shape_out: tuple[int, int], n_channels: int) -> None:
-        (rows, n_fast), (cols, n_slow) = shape_in, shape_out
-        self.phi = np.zeros((rows, n_channels, n_fast))
-        self.middle = np.empty((cols, rows))
-        self.middle_phi = np.zeros((cols, n_channels, rows))
-        self.result = np.empty((cols, n_slow))
-        self.result_phi = np.empty((cols, n_channels, n_slow))
+    def __init__(self, passes: list[_Pass], n_channels: int) -> None:
+        self.phi = np.zeros((passes[0].n_lines, n_channels, passes[0].n_in))
+        self.sums: list[Float] = []
+        self.means: list[Float] = []
+        for step in passes:
+            n_first, n_last = (step.n_out, step.n_lines) if step.turned else (step.n_lines, step.n_out)
+            self.sums.append(np.empty((n_first, n_last)))
+            # Zeros, because an entry outside the spans may meet a weight of zero, and must not bring a NaN into a mean.
+            self.means.append(np.zeros((n_first, n_channels, n_last)))
 
 
-def _cost(slow_in: Index, fast_in: Index, slow_out: Index, fast_out: Index, window: float) -> float:
-    """About how many products the passes take, fast axis first: outputs times the inputs that each of them sees."""
-    spans_in = _spans(slow_in - slow_in.min(), fast_in, _extent(slow_in))
-    seen = np.minimum(spans_in[:, 1] - spans_in[:, 0], window).sum()
-    return float(_extent(fast_out) * seen + slow_out.size * min(_extent(slow_in), window))
+def _lines_first(phi: Float, n_lines: int, n: int) -> Float:
+    """Channels (k, c, r n) of a turned output as (k r, c, n), lines of the next axis; no copy for images, where r = 1."""
+    n_first, n_channels, _ = phi.shape
+    by_line = phi.reshape(n_first, n_channels, n_lines // n_first, n).swapaxes(1, 2)
+    return np.ascontiguousarray(by_line).reshape(n_lines, n_channels, n)
 
 
-def _extent(index: Index) -> int:
-    return int(index.max() - index.min()) + 1
+def _cost(axes: list[_Axis]) -> float:
+    """About how many products the passes take in this order: outputs times the inputs that each of them sees."""
+    *slow, fast = axes
+    if not slow:
+        return 0.0
+    lines_in = np.ravel_multi_index(tuple(axis.index_in for axis in slow), tuple(axis.n_in for axis in slow))
+    spans_in = _spans(lines_in, fast.index_in, math.prod(axis.n_in for axis in slow))
+    total = float(fast.n_out * np.minimum(spans_in[:, 1] - spans_in[:, 0], fast.window).sum())
+    for k in range(len(slow) - 1, 0, -1):
+        n_lines = math.prod(axis.n_in for axis in axes[:k]) * math.prod(axis.n_out for axis in axes[k + 1 :])
+        total += float(n_lines * axes[k].n_out * min(axes[k].n_in, axes[k].window))
+    return float(total + axes[0].index_out.size * min(axes[0].n_in, axes[0].window))
 
 
-def _spans(column: Index, row: Index, n_columns: int) -> NDArray[np.int64]:
-    """First and one past the last wanted row of each column; (n_columns, 2), 0:0 for none."""
-    spans = np.zeros((n_columns, 2), dtype=np.int64)
+def _pass_spans(axes: list[_Axis], k: int) -> Int:
+    """Outputs that the pass along axis k must write, (n_lines, 2): the later passes and the support read no others.
+
+    Lines are ordered by the output's places along the axes already summed, then by the input's along those still to sum.
+    """
+    summed, axis = axes[k + 1 :], axes[k]
+    n_per_place = math.prod(other.n_in for other in axes[:k])
+    if not summed:
+        return np.tile(np.array([[0, axis.n_out]]), (n_per_place, 1))
+    sides = tuple(other.n_out for other in summed)
+    places = np.ravel_multi_index(tuple(other.index_out for other in summed), sides)
+    return np.repeat(_spans(places, axis.index_out, math.prod(sides)), n_per_place, axis=0)
+
+
+def _spans(line: Index, place: Index, n_lines: int) -> Int:
+    """First and one past the last wanted place of each line; (n_lines, 2), 0:0 for none."""
+    spans = np.zeros((n_lines, 2), dtype=np.int64)
     spans[:, 0] = np.iinfo(np.int64).max
-    np.minimum.at(spans[:, 0], column, row)
-    np.maximum.at(spans[:, 1], column, row + 1)
+    np.minimum.at(spans[:, 0], line, place)
+    np.maximum.at(spans[:, 1], line, place + 1)
     spans[spans[:, 1] == 0] = 0
     return spans
 

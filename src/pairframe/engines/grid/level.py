@@ -3,48 +3,67 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines.grid.cuda import CudaKernel
 from pairframe.engines.grid.kernel import SupportKernel
-from pairframe.problem import TransportProblem
-from pairframe.problem.translation import best_translation
+from pairframe.problem import KL, Penalty, Potentials, TransportProblem
+from pairframe.problem.translation import best_answered_translation, best_translation
+from pairframe.types import Bool, Float
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
-_SMALL_SHIFT = 1e-2  # translations below this many eps are skipped where potentials are pinned
+# Translations are not made for a smaller imbalance of both marginals: relative to the mass, and to the last residual.
+_SMALLEST_IMBALANCE, _IMBALANCE = 1e-12, 0.02
 
 
-@dataclass
-class Point:
-    """Where a solve stands, over the supports.
+@dataclass(frozen=True, eq=False)
+class HalfRound:
+    """Potentials of which g is the best answer to f and the shift is optimal, and the dual there.
 
-    The potentials are ``f + shift`` and ``g - shift``. With unequal masses the shift is of the order of lam, which may be
-    1e7 times the cost; kept apart it takes no digits from the exponents, which depend on f + g only.
+    Attributes
+    ----------
+    potentials : Potentials
+    update_b : (n_b,)
+        The g that would make b's marginal exact.
+    marginal_b : (n_b,)
+    dual : float
+    optimal_a : (n_a,)
+        The marginal that is optimal for a's potential.
+    residual_b : float
+        Relative misfit of b's marginal.
     """
 
-    f: Float  # (n_a,)
-    g: Float  # (n_b,), the best answer to f
-    shift: float
-    update_b: Float  # (n_b,), the g that would make b's marginal exact
+    potentials: Potentials
+    update_b: Float
     marginal_b: Float
     dual: float
-    asked_a: Float  # the marginal that a's potential asks for
-    residual_b: float = np.inf
-    update_a: Float | None = None  # these three are filled by the second half of a round
-    marginal_a: Float | None = None
-    residual: float = np.inf
+    optimal_a: Float
+    residual_b: float
 
-    @property
-    def potential_a(self) -> Float:
-        return self.f + self.shift
 
-    @property
-    def potential_b(self) -> Float:
-        return self.g - self.shift
+@dataclass(frozen=True, eq=False)
+class Round(HalfRound):
+    """The same after the second half.
+
+    Attributes
+    ----------
+    update_a : (n_a,)
+        The f that would make a's marginal exact.
+    marginal_a : (n_a,)
+    residual : float
+        The larger relative misfit of both marginals.
+    next_f : (n_a,)
+        The plain next f: the best answer to g.
+    next_shift : float
+        The shift that is best for `next_f`.
+    """
+
+    update_a: Float
+    marginal_a: Float
+    residual: float
+    next_f: Float
+    next_shift: float
 
 
 class Level:
@@ -65,11 +84,16 @@ class Level:
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
         self._log_u, self._log_v = problem.log_u[on_a], problem.log_v[on_b]
         self._log_a_over_u, self._log_b_over_v = problem.log_a_over_u[on_a], problem.log_b_over_v[on_b]
-        self._sum_at_b = _kernel(on_a, on_b, problem.epsilon, dtype, device)
-        self._sum_at_a = _kernel(on_b, on_a, problem.epsilon, dtype, device)
-        self._pins = any(side.kind in ("tv", "partial") for side in (problem.penalty_a, problem.penalty_b))
-        self._both_kl = problem.penalty_a.kind == problem.penalty_b.kind == "kl"
+        self._sum_at_b = _kernel(on_a, on_b, problem, dtype, device)
+        self._sum_at_a = _kernel(on_b, on_a, problem, dtype, device)
+        self._pins = problem.penalty_a.pins or problem.penalty_b.pins
+        self._both_kl = type(problem.penalty_a) is type(problem.penalty_b) is KL
         self.n_sums = 0
+        self._residual = 0.0  # of the last round: translations need not be better
+
+    def forget_round(self) -> None:
+        """Make the next round independent of those before."""
+        self._residual = 0.0
 
     def update_b(self, f: Float) -> Float:
         """The potential on b that would make its marginal exact, given `f`: one kernel application."""
@@ -77,64 +101,70 @@ class Level:
         return self.epsilon * (self._log_b_over_v - self._sum_at_b.log_sum(self._log_u + f / self.epsilon))
 
     def update_a(self, g: Float) -> Float:
-        """The same on a, given `g`."""
+        """The potential on a that would make its marginal exact, given `g`: one kernel application."""
         self.n_sums += 1
         return self.epsilon * (self._log_a_over_u - self._sum_at_a.log_sum(self._log_v + g / self.epsilon))
 
-    def mean_at_a(self, g: Float, values_b: Float) -> Float:
-        """Conditional mean of `values_b` (n_b,) given x under the plan of `g`: (n_a,), one kernel application."""
-        self.n_sums += 1
-        _, (mean,) = self._sum_at_a.log_sum_and_means(self._log_v + g / self.epsilon, values_b[None])
-        return np.asarray(mean)
-
     def spread_at_a(self, f: Float, g: Float) -> Float:
-        """How far apart sources of one target pixel lie, seen from each source pixel: (n_a,) in px^2.
+        """Spread of the sources that share a target pixel, as a mean at each source pixel: (n_a,) in px^2.
 
-        ``E[Var(X | Y) / 2 | x]``, half the trace of the covariance: about ``eps/2`` where the plan moves mass rigidly, less
-        where it spreads out. Two kernel applications.
+        ``E[Var(X | Y) | x]`` as a mean over the axes: about ``eps/2`` where the plan moves mass rigidly, less where it
+        spreads out. Two kernel applications.
         """
         self.n_sums += 2
-        ys, xs = (index - index.mean() for index in np.nonzero(self.problem.support_a))
-        channels = np.stack([ys, xs, ys**2 + xs**2])
+        positions = self.problem.positions(self.problem.support_a).T
+        centred = positions - positions.mean(axis=1, keepdims=True)
+        channels = np.stack([*centred, (centred**2).sum(axis=0)])
         log_weight = self._log_u + f / self.epsilon
-        mean_y, mean_x, mean_square = self._sum_at_b.log_sum_and_means(log_weight, channels)[1]
-        spread_b = np.maximum(0.5 * (mean_square - mean_y**2 - mean_x**2), 0.0)
+        *means, mean_square = self._sum_at_b.log_sum_and_means(log_weight, channels)[1]
+        variance = mean_square
+        for mean in means:
+            variance = variance - mean**2
+        spread_b = np.maximum(variance / len(self.problem.long_axes), 0.0)
         _, (spread,) = self._sum_at_a.log_sum_and_means(self._log_v + g / self.epsilon, spread_b[None])
         return np.asarray(spread)
 
-    def answer(self, f: Float, shift: float) -> Point:
+    def answer(self, f: Float, shift: float) -> HalfRound:
         """First half of a round: the best g for `f`, the optimal translation of both, and the dual there."""
         problem, eps = self.problem, self.epsilon
         s = self.update_b(f)
-        g = problem.penalty_b.update(s, eps, shift=-shift)
-        point = self._answer_kl(f, g, shift, s) if self._both_kl else None
-        if point is not None:
-            return point
-        q = self.mass_b * np.exp(np.minimum((g - s) / eps, 700.0))
-        t = best_translation(problem.penalty_a, f + shift, self.mass_a, problem.penalty_b, g - shift, self.mass_b)
-        # A small one would only push pinned potentials off their bounds.
-        shift = shift if self._pins and abs(t) < _SMALL_SHIFT * eps else shift + t
+        start = Potentials(f, problem.penalty_b.update(s, eps, shift=-shift), shift)
+        half = self._answer_kl(start, s) if self._both_kl else None
+        if half is not None:
+            return half
+        if self._pins:
+            t = self._translation(problem.penalty_a, start.a, self.mass_a, problem.penalty_b, s - shift, self.mass_b)
+            potentials = Potentials(f, problem.penalty_b.update(s, eps, shift=-shift - t), shift + t) if t else start
+        else:
+            t = best_translation(problem.penalty_a, start.a, self.mass_a, problem.penalty_b, start.b, self.mass_b)
+            potentials = replace(start, shift=shift + t)
+        q = self.mass_b * np.exp(np.minimum((potentials.g - s) / eps, 700.0))
         dual = (
-            problem.penalty_a.dual_value(f + shift, self.mass_a)
-            + problem.penalty_b.dual_value(g - shift, self.mass_b)
+            problem.penalty_a.dual_value(potentials.a, self.mass_a)
+            + problem.penalty_b.dual_value(potentials.b, self.mass_b)
             - eps * (float(q.sum()) - problem.total_reference)
         )
-        point = Point(f, g, shift, s, q, dual, problem.penalty_a.optimal_marginal(f + shift, self.mass_a))
-        off = problem.penalty_b.residual(q, point.potential_b, self.mass_b)
-        point.residual_b = relative(off, problem.total_b, float(q.sum()))
-        return point
+        off = problem.penalty_b.residual(q, potentials.b, self.mass_b)
+        return HalfRound(
+            potentials=potentials,
+            update_b=s,
+            marginal_b=q,
+            dual=dual,
+            optimal_a=problem.penalty_a.optimal_marginal(potentials.a, self.mass_a),
+            residual_b=relative(off, problem.total_b, float(q.sum())),
+        )
 
-    def _answer_kl(self, f: Float, g: Float, shift: float, s: Float) -> Point | None:
+    def _answer_kl(self, start: Potentials, s: Float) -> HalfRound | None:
         """The same for ``kl`` on both sides, where two exponentials give marginals, translation and dual at once.
 
-        None where they leave float64: far apart and far beyond the reach, before the first translation.
+        None if they overflow or underflow: masses far beyond the reach, before the first translation.
         """
         problem = self.problem
-        lam_a, lam_b = problem.penalty_a.strength, problem.penalty_b.strength
+        lam_a, lam_b = problem.penalty_a.marginal_relaxation, problem.penalty_b.marginal_relaxation
         with np.errstate(over="ignore"):
-            asked_a = self.mass_a * np.exp((f + shift) / -lam_a)
-            q = self.mass_b * np.exp((g - shift) / -lam_b)  # g answers f, so b has what g asks for
-        total_a, total_b = float(asked_a.sum()), float(q.sum())
+            optimal_a = self.mass_a * np.exp(start.a / -lam_a)
+            q = self.mass_b * np.exp(start.b / -lam_b)  # g is the best answer to f, so q is optimal for g
+        total_a, total_b = float(optimal_a.sum()), float(q.sum())
         if not (0.0 < total_a < math.inf and 0.0 < total_b < math.inf):
             return None
         t = lam_a * (lam_b / (lam_a + lam_b)) * math.log(total_a / total_b)
@@ -144,28 +174,65 @@ class Level:
             + lam_b * (problem.total_b - factor_b * total_b)
             - self.epsilon * (total_b - problem.total_reference)
         )
-        point = Point(f, g, shift + t, s, q, dual, factor_a * asked_a)
-        point.residual_b = relative(abs(factor_b - 1.0) * total_b, problem.total_b, total_b)
-        return point
+        return HalfRound(
+            potentials=replace(start, shift=start.shift + t),
+            update_b=s,
+            marginal_b=q,
+            dual=dual,
+            optimal_a=factor_a * optimal_a,
+            residual_b=relative(abs(factor_b - 1.0) * total_b, problem.total_b, total_b),
+        )
 
-    def complete(self, point: Point) -> Float:
-        """Second half: the marginal on a and the residual; returns the plain next f."""
-        penalty = self.problem.penalty_a
-        s = self.update_a(point.g)
+    def _translation(
+        self, penalty_a: Penalty, f: Float, mass_a: Float, penalty_b: Penalty, s: Float, mass_b: Float
+    ) -> float:
+        """The best t for potentials f + t and the best answer to it, from the `s` that answers f exactly."""
+        tolerance = max(_SMALLEST_IMBALANCE, _IMBALANCE * min(self._residual, 1.0)) * min(
+            self.problem.total_a, self.problem.total_b
+        )
+        return best_answered_translation(penalty_a, f, mass_a, penalty_b, s, mass_b, self.epsilon, tolerance)
+
+    def complete(self, half: HalfRound) -> Round:
+        """Second half: the marginal on a, the residual, and the plain next f."""
+        penalty, potentials = self.problem.penalty_a, half.potentials
+        s = self.update_a(potentials.g)
         with np.errstate(over="ignore"):
-            p = self.mass_a * np.exp((point.f - s) / self.epsilon)
-        point.update_a, point.marginal_a = s, p
-        if penalty.kind in ("kl", "balanced"):
-            off = float(np.abs(p - point.asked_a).sum())
+            p = self.mass_a * np.exp((potentials.f - s) / self.epsilon)
+        if penalty.pins:  # several marginals are optimal at a bound
+            off = penalty.residual(p, potentials.a, self.mass_a)
         else:
-            off = penalty.residual(p, point.potential_a, self.mass_a)
-        carried = float(point.marginal_b.sum())
-        point.residual = max(relative(off, self.problem.total_a, carried), point.residual_b)
-        return penalty.update(s, self.epsilon, shift=point.shift)
+            off = float(np.abs(p - half.optimal_a).sum())
+        carried = float(half.marginal_b.sum())
+        residual = max(relative(off, self.problem.total_a, carried), half.residual_b)
+        self._residual = residual if math.isfinite(residual) else 0.0
+        next_shift = potentials.shift
+        if self._pins:
+            next_shift -= self._translation(
+                self.problem.penalty_b, potentials.b, self.mass_b, penalty, s + potentials.shift, self.mass_a
+            )
+        return Round(
+            **vars(half),
+            update_a=s,
+            marginal_a=p,
+            residual=residual,
+            next_f=penalty.update(s, self.epsilon, shift=next_shift),
+            next_shift=next_shift,
+        )
+
+    def round_trip(self, half: HalfRound, channels: Float, slope_b: Float) -> Float:
+        """Means of `channels` (c, n_a) over the sources that share a target, weighted by `slope_b`: two kernel applications."""
+        self.n_sums += 2
+        f, g = half.potentials.f, half.potentials.g
+        at_b = self._sum_at_b.log_sum_and_means(self._log_u + f / self.epsilon, channels)[1]
+        return self._sum_at_a.log_sum_and_means(self._log_v + g / self.epsilon, at_b * slope_b)[1]
+
+    def log_scales(self, potentials: Potentials) -> tuple[Float, Float]:
+        """(n_a,), (n_b,): the plan is ``exp(one_i + other_j - C_ij / eps)``."""
+        return self._log_u + potentials.f / self.epsilon, self._log_v + potentials.g / self.epsilon
 
 
 def relative(off: float, total: float, carried: float) -> float:
-    """A marginal's misfit over the mass it concerns: the side's own, or the plan's where that is less.
+    """A marginal's error relative to the mass of its side, or to the plan's if that is less.
 
     A plan between a huge and a tiny mass carries the tiny one: an error small beside the huge one may be all of it.
     """
@@ -174,9 +241,9 @@ def relative(off: float, total: float, carried: float) -> float:
 
 
 def _kernel(
-    support_in: Bool, support_out: Bool, epsilon: float, dtype: str, device: str | None
+    support_in: Bool, support_out: Bool, problem: TransportProblem, dtype: str, device: str | None
 ) -> SupportKernel | CudaKernel:
     """The sums of one direction, on the CPU or on a GPU."""
     if device in (None, "cpu"):
-        return SupportKernel(support_in, support_out, epsilon, dtype)
-    return CudaKernel(support_in, support_out, epsilon, dtype, device)
+        return SupportKernel(support_in, support_out, problem.epsilon, dtype, problem.spacing)
+    return CudaKernel(support_in, support_out, problem.epsilon, dtype, device)

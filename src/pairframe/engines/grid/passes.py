@@ -3,7 +3,7 @@
 Exact at any epsilon without a dense matrix. For a tile of neighbouring outputs the inputs that matter form one window,
 because ``v_i(j) = h[j] - (i - j)^2 / eps`` has differences ``v_{i+1}(j) - v_i(j)`` that increase in j: the window's edges
 move one way only, holes or not. Inside a tile the kernel is shifted by an integer, so that the tile's centre looks at its
-own maximum, and the window's maximum is taken out; what is left is a small dense product with slices of one Toeplitz
+own maximum, and the window's maximum is taken out; the rest is a small dense product with slices of one Toeplitz
 kernel. A tile whose range would leave float64 is halved; a single output is summed directly.
 """
 
@@ -12,10 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from pairframe.compiler import compiled
 
 _FLAGS = {"contract", "reassoc", "nsz", "arcp", "nnan"}  # never "ninf": -inf means "no mass here"
 _BLOCK = 16  # inputs per block of the maximum table
@@ -27,7 +25,7 @@ _TWO52_BIAS = 4503599627370496.0 + 1023.0
 _SHIFTER = 6755399441055744.0 + 1023.0  # 1.5 * 2**52 + exponent bias: adding it leaves an integer in the low bits
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@compiled(fastmath=_FLAGS)
 def _exp_shifted(w, m, e, power, power_bits, n):
     """``e[k] = exp(w[k] - m)`` for k < n, arguments <= 0; plain loops over arrays, so that they become vector code."""
     for k in range(n):
@@ -55,7 +53,7 @@ def _exp_shifted(w, m, e, power, power_bits, n):
         e[k] = e[k] * power[k]
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@compiled(fastmath=_FLAGS)
 def _best_input(h, position, block_max, row_max, i, first, last, inv_eps):
     """Value and position of the largest ``h[j] - (i - j)^2 / eps``: block by block, outwards, until none can be better."""
     near = min(max(i, first), last)
@@ -81,7 +79,7 @@ def _best_input(h, position, block_max, row_max, i, first, last, inv_eps):
     return top, arg
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@compiled(fastmath=_FLAGS)
 def _first_that_matters(h, block_max, i, first, last, inv_eps, floor):
     j = first
     while j < last:
@@ -97,7 +95,7 @@ def _first_that_matters(h, block_max, i, first, last, inv_eps, floor):
     return min(j, last)
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@compiled(fastmath=_FLAGS)
 def _last_that_matters(h, block_max, i, first, last, inv_eps, floor):
     j = last
     while j > first:
@@ -113,7 +111,7 @@ def _last_that_matters(h, block_max, i, first, last, inv_eps, floor):
     return max(j, first)
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@compiled(fastmath=_FLAGS)
 def _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bits, n):
     """``sums[q] = log(sums[q])`` for q < n, normal positive numbers; vector code like `_exp_shifted`."""
     for q in range(n):
@@ -142,7 +140,7 @@ def _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bi
         sums[q] = power * _LN2_HIGH + (2.0 * f * y + power * _LN2_LOW)
 
 
-@njit(cache=True, fastmath=_FLAGS)
+@compiled(fastmath=_FLAGS)
 def _products(kernel, k0, e, width, t, sums):
     """``sums[q] = sum_k kernel[k0 - q + k] e[k]`` for q < t: slices of the Toeplitz kernel, four outputs at a time."""
     zero = kernel.dtype.type(0)
@@ -169,7 +167,7 @@ def _products(kernel, k0, e, width, t, sums):
         q += 1
 
 
-@njit(cache=True, fastmath=_FLAGS, nogil=True)
+@compiled(fastmath=_FLAGS, nogil=True)
 def _row(
     h, phi, offset, start, stop, kernel, centre, inv_eps, cut, tile, depth, out, means, scratch, product, position
 ):
@@ -253,7 +251,7 @@ def _row(
             lowest = sums[0]
             for q in range(t):
                 lowest = sums[q] if sums[q] < lowest else lowest
-            good = lowest > math.exp(-1.1 * depth)  # then underflow has taken nothing that matters
+            good = lowest > math.exp(-1.1 * depth)  # then underflow has dropped only negligible terms
         if not good:
             t = max(1, t // 2)
             continue
@@ -275,9 +273,9 @@ def _row(
         t = tile
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, out, means, turned, first, step):
-    """Rows first, first + step, ... of `h` into `out`, with the weighted means of `phi`; frees the interpreter meanwhile.
+    """Rows first, first + step, ... of `h` into `out`, with the weighted means of `phi`; releases the GIL.
 
     Parameters
     ----------
@@ -302,7 +300,7 @@ def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, 
     product = np.empty(n, kernel.dtype)
     position = np.arange(max(n, tile)) * 1.0
     for r in range(first, rows, step):
-        # Two calls, because a row and a column of `out` differ in type; every array that comes in is C-contiguous,
+        # Two calls, because a row and a column of `out` differ in type; all input arrays are C-contiguous,
         # so that no shape, however thin, needs another compilation.
         if turned:
             _row(

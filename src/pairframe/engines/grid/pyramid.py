@@ -2,76 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.frame.pool import sum_pool
-from pairframe.problem import Penalty, TransportProblem
+from pairframe.problem import TransportProblem
+from pairframe.types import Float
 
-Float = NDArray[np.float64]
-COARSEST_PX = 24  # the longer side of the coarsest grid is at least this
-BLUR_PX = 1.5  # a level blurs by at least this many of its own pixels: less would not see its neighbours
+COARSEST_PX = 24  # the longest side of the coarsest grid is at least this
+_LARGEST_STEP = 4.0  # in epsilon, from the last coarse level
+BLUR_PX = 1.5  # a level blurs by at least this many of its own pixels: with less it would not see its neighbours
 
 
 def coarse_problems(problem: TransportProblem) -> list[tuple[int, TransportProblem]]:
-    """Block sides and pooled problems, coarsest first, the problem itself (block side 1) last.
+    """Pixels per block and pooled problems, coarsest first, the problem itself (one pixel per block) last.
 
-    Lengths are in pixels of each level, so costs, `epsilon` and strengths are divided by the block's area. Epsilon is
-    raised where the blur would be below `BLUR_PX` of that level's pixels; the coarsest level comes three times, with 16,
-    4 and 1 times that epsilon.
+    Each level doubles the block sides and the unit of length, so `epsilon` and penalties are divided by 4. Along an axis
+    with pixels far apart blocks stay as they are until those of the other axes have caught up. Epsilon is raised where
+    the blur would be below `BLUR_PX` of that level's pixels; the coarsest level comes three times, with 16, 4 and 1 times
+    that epsilon. With pinned potentials the full grid comes twice where the last step in epsilon would be large.
     """
-    sides = [1]
-    while max(problem.shape_hw) / (2 * sides[-1]) >= COARSEST_PX:
-        sides.append(2 * sides[-1])
+    blocks = _block_sides(problem)
     levels = [(1, problem)]
-    for side in sides[1:]:
-        levels.append((side, _pooled(problem, side, 1.0)))
-    coarsest = sides[-1]
-    if coarsest > 1:
-        levels += [(coarsest, _pooled(problem, coarsest, 4.0)), (coarsest, _pooled(problem, coarsest, 16.0))]
+    for depth, sides in enumerate(blocks[1:], start=1):
+        levels.append((math.prod(sides), _pooled(problem, sides, depth, 1.0)))
+    if len(blocks) > 1:
+        n_pixels, depth = math.prod(blocks[-1]), len(blocks) - 1
+        levels += [(n_pixels, _pooled(problem, blocks[-1], depth, factor)) for factor in (4.0, 16.0)]
+        before = 4.0 * levels[1][1].epsilon  # of the last coarse level, in units of the finest
+        pins = problem.penalty_a.pins or problem.penalty_b.pins
+        if pins and before > _LARGEST_STEP * problem.epsilon:
+            levels.insert(1, (1, replace(problem, epsilon=math.sqrt(before * problem.epsilon))))
     return levels[::-1]
 
 
-def _pooled(problem: TransportProblem, side: int, factor: float) -> TransportProblem:
-    epsilon = factor * max(problem.epsilon / side**2, BLUR_PX**2)
+def _block_sides(problem: TransportProblem) -> list[tuple[int, ...]]:
+    """Block sides of every level, one per axis, finest first."""
+    found = [(1,) * len(problem.shape)]
+    while True:
+        lengths = [spacing * side for spacing, side in zip(problem.spacing, found[-1], strict=True)]
+        shortest = min(lengths[axis] for axis in problem.long_axes)
+        doubled = [axis for axis in problem.long_axes if lengths[axis] < 2.0 * shortest]
+        if max(problem.shape[axis] / (2 * found[-1][axis]) for axis in doubled) < COARSEST_PX:
+            return found
+        found.append(tuple(2 * side if axis in doubled else side for axis, side in enumerate(found[-1])))
+
+
+def _pooled(problem: TransportProblem, sides: tuple[int, ...], depth: int, factor: float) -> TransportProblem:
+    """The problem on blocks, in units of 2^depth work pixels."""
+    unit = 2**depth
+    spacing = tuple(length * side / unit for length, side in zip(problem.spacing, sides, strict=True))
+    longest = max(spacing[axis] for axis in problem.long_axes)
     return replace(
         problem,
-        mass_a=_pool(problem.mass_a, side),
-        mass_b=_pool(problem.mass_b, side),
-        epsilon=epsilon,
-        penalty_a=_scaled(problem.penalty_a, side),
-        penalty_b=_scaled(problem.penalty_b, side),
+        mass_a=_pool(problem.mass_a, sides),
+        mass_b=_pool(problem.mass_b, sides),
+        epsilon=factor * max(problem.epsilon / unit**2, (BLUR_PX * longest) ** 2),
+        penalty_a=problem.penalty_a.rescaled(unit**2),
+        penalty_b=problem.penalty_b.rescaled(unit**2),
+        spacing=spacing,
     )
 
 
-def _pool(mass: Float, side: int) -> Float:
-    pooled = np.empty((-(-mass.shape[0] // side), -(-mass.shape[1] // side)))
-    sum_pool(mass, side, pooled)
+def _pool(mass: Float, sides: tuple[int, ...]) -> Float:
+    pooled = np.empty(tuple(-(-n // side) for n, side in zip(mass.shape, sides, strict=True)))
+    sum_pool(mass, sides, pooled)
     return pooled
 
 
-def _scaled(penalty: Penalty, side: int) -> Penalty:
-    return penalty if penalty.kind == "balanced" else replace(penalty, strength=penalty.strength / side**2)
+def prolong(potential: Float, shift: float, coarse: TransportProblem, fine: TransportProblem) -> tuple[Float, float]:
+    """A potential on the source of `coarse`, (n,), interpolated on that of `fine`, one level finer or the same: (m,).
 
-
-def prolong(potential: Float, coarse: TransportProblem, fine: TransportProblem) -> Float:
-    """A potential on the source of `coarse`, (n,), bilinearly on that of `fine` (twice as fine, or the same): (m,).
-
-    Averages run over the coarse support only; every fine pixel with mass lies in a coarse one with mass.
+    Averages run over the coarse support only; every fine pixel with mass lies in a coarse one with mass. The shift comes
+    along in the units of the finer level.
     """
-    if coarse.shape_hw == fine.shape_hw:
-        return potential
-    values = np.zeros(coarse.shape_hw)
-    values[coarse.support_a] = potential
-    total = _stretch(_stretch(values, 0), 1)
-    share = _stretch(_stretch(coarse.support_a.astype(np.float64), 0), 1)
-    h, w = fine.shape_hw
+    if coarse.shape == fine.shape:
+        return potential, shift
+    total, share = np.zeros(coarse.shape), coarse.support_a.astype(np.float64)
+    total[coarse.support_a] = potential
+    for axis, (n_coarse, n_fine) in enumerate(zip(coarse.shape, fine.shape, strict=True)):
+        if n_fine > n_coarse:
+            total, share = _stretch(total, axis), _stretch(share, axis)
+    inside = tuple(slice(n) for n in fine.shape)
     on = fine.support_a
-    # Costs are in pixels of the level: twice the pixels, four times the number.
-    carried: Float = 4.0 * total[:h, :w][on] / share[:h, :w][on]
-    return carried
+    # The finer level's unit of length is half as long, and costs are lengths squared.
+    carried: Float = 4.0 * total[inside][on] / share[inside][on]
+    return carried, 4.0 * shift
 
 
 def _stretch(array: Float, axis: int) -> Float:

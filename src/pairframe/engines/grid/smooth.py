@@ -1,107 +1,158 @@
-"""The slow modes of alternating updates are smooth: solve for them on a coarse mesh, as a diffusion.
-
-Near the optimum one round of updates multiplies an error phi of the potential by ``J = theta_a theta_b E[E[phi|Y]|X]``:
-two conditional means under the plan. What is left, ``D (I - J)``, is the quadratic form
-``sum p (1/theta_a - theta_b) phi^2 + E[Var(phi(X) | Y)]``, and for smooth phi the variance is a Dirichlet energy,
-``E[Cov(X|Y) grad phi . grad phi]``: the plan blurs with covariance about ``eps/2``. So the Newton step ``(I - J)^-1 r`` is,
-on smooth modes, the solution of a sparse elliptic problem on a mesh about as wide as the blur. It is added to r, which
-serves the rough modes (``1/(1 - e^-x)`` is ``1/x`` for the smooth, 1 for the rough); Anderson acceleration mends the rest.
-"""
+"""Killed diffusion on a coarse mesh: ``kill d - div(D grad d) = r`` by multilinear hat functions, for any number of axes."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from itertools import product
+
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import LinearOperator, cg, splu
 
-Float = NDArray[np.float64]
-Bool = NDArray[np.bool_]
+from pairframe.types import Bool, Float, Int
 
-SPACING_BLURS = 1.75  # mesh width in units of sqrt(eps): finer modes already decay by themselves
-_CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
+SPACING_BLURS = 1.75  # mesh width in units of sqrt(eps): finer modes decay without help
+_MOST_FACTORED_NODES = 4_000  # of a mesh with three or more axes; larger ones have factors with many more entries
+_CG_TOLERANCE = 1e-2  # relative; the correction is an approximation anyway
+_CG_ITERATIONS = 500
 
 
-class SmoothCorrection:
-    """Adds the coarse solution to a residual.
+class KilledDiffusion:
+    """Solves for the smooth part of a Newton step; see `correction`.
 
     Parameters
     ----------
-    support : (H, W) bool, n pixels
+    mesh : Mesh
+    free : (n,) bool
+        Pixels that take part; hats are masked to them.
     weight : (n,)
-        The marginal that the potential asks for, ``D`` above.
-    epsilon : float
-        Work px^2.
-    stiffness : (n,)
-        ``1/theta_a - E[theta_b | x]``: what the penalties alone give back of an error; 0 for balanced sides.
+        Mass of each pixel, > 0 on free ones.
+    kill : (n,)
+        Share of a constant that is undone, >= 0.
     spread : (n,)
-        ``E[Var(X | Y)/2 | x]``, px^2: about ``eps/2`` for a rigid move, less where the plan spreads mass out.
+        D, px^2, > 0.
     """
 
-    def __init__(self, support: Bool, weight: Float, epsilon: float, stiffness: Float, spread: Float) -> None:
-        ys, xs = np.nonzero(support)
-        spacing = max(2.0, SPACING_BLURS * np.sqrt(epsilon))
-        y, x = (ys - ys.min()) / spacing, (xs - xs.min()) / spacing
-        iy, ix = np.floor(y).astype(np.int64), np.floor(x).astype(np.int64)
-        ty, tx = y - iy, x - ix
-        n_x = int(ix.max()) + 2
-        n_nodes = (int(iy.max()) + 2) * n_x
-        corner = [iy * n_x + ix + dy * n_x + dx for dy, dx in _CORNERS]
-        shape = [(ty if dy else 1 - ty) * (tx if dx else 1 - tx) for dy, dx in _CORNERS]
-        slope_y = [(1 if dy else -1) * (tx if dx else 1 - tx) / spacing for dy, dx in _CORNERS]
-        slope_x = [(1 if dx else -1) * (ty if dy else 1 - ty) / spacing for dy, dx in _CORNERS]
-
-        stencil = _Stencil(n_nodes)
-        push, pull = weight * spread, weight * stiffness
-        for i in range(4):
-            for j in range(4):
-                overlap = shape[i] * shape[j]
-                energy = push * (slope_y[i] * slope_y[j] + slope_x[i] * slope_x[j])
-                stencil.add(corner[i], corner[j], pull * overlap + energy)
-        used = np.flatnonzero(np.bincount(np.concatenate(corner), minlength=n_nodes))
+    def __init__(self, mesh: Mesh, free: Bool, weight: Float, kill: Float, spread: Float) -> None:
+        stencil = _Stencil(mesh.n_nodes)
+        weight = np.where(free, weight, 0.0)
+        push, pull = weight * spread, weight * kill
+        for i, j in product(range(len(mesh.corners)), repeat=2):
+            overlap = mesh.hats[i] * mesh.hats[j]
+            energy = push * sum(one * other for one, other in zip(mesh.slopes[i], mesh.slopes[j], strict=True))
+            stencil.add(mesh.corners[i], mesh.corners[j], pull * overlap + energy)
+        used = stencil.nodes()
         newton = stencil.matrix(used)
-        # The constant is in the null space when nothing gives back; a whisper on the diagonal keeps it solvable.
-        whisper = sparse.diags(1e-7 * newton.diagonal() + 1e-14 * newton.diagonal().max())
-        self._newton = splu((newton + whisper).tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
-        self._weight = weight
-        renumber = np.zeros(n_nodes, dtype=np.int64)
-        renumber[used] = np.arange(used.size)
-        columns, values = renumber[np.stack(corner, axis=1)].ravel(), np.stack(shape, axis=1).ravel()
-        self._to_pixels = sparse.csr_matrix(
-            (values, columns, np.arange(0, 4 * ys.size + 1, 4)), shape=(ys.size, used.size)
-        )
+        # Without killing the constant is in the null space; a small diagonal keeps the matrix regular.
+        regular = newton + sparse.diags(1e-7 * newton.diagonal() + 1e-14 * newton.diagonal().max())
+        factor = mesh.n_axes <= 2 or used.size <= _MOST_FACTORED_NODES
+        self._solve = factored(regular) if factor else _by_conjugate_gradients(regular)
+        self._to_pixels = mesh.to_pixels[:, used].tocsr()
         self._to_nodes = self._to_pixels.T.tocsr()
+        self._free = free
 
-    def __call__(self, residual: Float) -> Float:
-        """The residual (n,) with its smooth part replaced by the coarse Newton step."""
-        # The constant is the optimal translation's business, and here it would be divided by nearly nothing.
-        pull = self._weight * residual
-        pull = pull - self._weight * (pull.sum() / self._weight.sum())
-        at_nodes = self._to_nodes @ pull
-        corrected: Float = residual + self._to_pixels @ self._newton.solve(at_nodes)
-        return corrected
+    def __call__(self, pull: Float) -> Float:
+        """The smooth solution (n,) for a forcing times weight (n,), 0 where pixels are not free."""
+        smooth = np.asarray(self._to_pixels @ self._solve(self._to_nodes @ np.where(self._free, pull, 0.0)))
+        return np.where(self._free, smooth, 0.0)
+
+
+class Mesh:
+    """Multilinear hat functions on a regular mesh, seen from the n pixels of a support.
+
+    Attributes
+    ----------
+    n_nodes : int
+    corners : list of (n,) int
+        The nodes at the corners of each pixel's cell: two to the power of the number of axes.
+    hats : list of (n,)
+        Value of each corner's hat function at the pixel.
+    slopes : list of lists of (n,)
+        Its gradient there, one component per axis, per work px.
+    to_pixels : (n, n_nodes) sparse
+        Values at the pixels from values at the nodes.
+    """
+
+    def __init__(self, support: Bool, epsilon: float, spacing: tuple[float, ...], axes: tuple[int, ...]) -> None:
+        indices = np.nonzero(support)
+        cells, near, widths = [], [], []  # near: the two hats along one axis, at the lower and the upper corner
+        for axis in axes:
+            width_px = max(2.0, SPACING_BLURS * math.sqrt(epsilon) / spacing[axis])
+            place = (indices[axis] - indices[axis].min()) / width_px
+            cell = np.floor(place).astype(np.int64)
+            cells.append(cell)
+            near.append((1 - (place - cell), place - cell))
+            widths.append(width_px * spacing[axis])
+        sides = tuple(int(cell.max()) + 2 for cell in cells)
+        strides = [math.prod(sides[k + 1 :]) for k in range(len(sides))]
+        first = sum(cell * stride for cell, stride in zip(cells, strides, strict=True))
+        self.n_nodes, self.n_axes = math.prod(sides), len(axes)
+        self.corners: list[Int] = []
+        self.hats: list[Float] = []
+        self.slopes: list[list[Float]] = []
+        for corner in product((0, 1), repeat=len(axes)):
+            along = [hat[upper] for hat, upper in zip(near, corner, strict=True)]
+            self.corners.append(first + sum(upper * stride for upper, stride in zip(corner, strides, strict=True)))
+            self.hats.append(math.prod(along[1:], start=along[0]))
+            self.slopes.append(
+                [
+                    math.prod(along[:k] + along[k + 1 :], start=1.0 if upper else -1.0) / np.full(first.size, width)
+                    for k, (upper, width) in enumerate(zip(corner, widths, strict=True))
+                ]
+            )
+        n, n_corners = first.size, len(self.corners)
+        columns, values = np.stack(self.corners, axis=1).ravel(), np.stack(self.hats, axis=1).ravel()
+        self.to_pixels = sparse.csr_matrix(
+            (values, columns, np.arange(0, n_corners * n + 1, n_corners)), shape=(n, self.n_nodes)
+        )
+
+
+def factored(matrix: sparse.csc_matrix) -> Callable[[Float], Float]:
+    solve: Callable[[Float], Float] = splu(
+        matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
+    ).solve
+    return solve
+
+
+def _by_conjugate_gradients(matrix: sparse.csc_matrix) -> Callable[[Float], Float]:
+    """Solve to `_CG_TOLERANCE` with the diagonal as preconditioner: memory of the matrix, not of its factors."""
+    rows, inverse = matrix.tocsr(), 1.0 / matrix.diagonal()
+    preconditioner = LinearOperator(rows.shape, lambda x: inverse * x)
+
+    def solve(right: Float) -> Float:
+        found, _ = cg(rows, right, rtol=_CG_TOLERANCE, maxiter=_CG_ITERATIONS, M=preconditioner)
+        return np.asarray(found)
+
+    return solve
 
 
 class _Stencil:
-    """A symmetric matrix on a mesh, summed up pixel by pixel: one array of node values per neighbour."""
+    """A symmetric matrix on a mesh, summed over pixels: one array of node values per neighbour."""
 
     def __init__(self, n_nodes: int) -> None:
         self._n_nodes = n_nodes
         self._by_step: dict[int, Float] = {}
 
-    def add(self, row: NDArray[np.int64], column: NDArray[np.int64], value: Float) -> None:
+    def add(self, row: Int, column: Int, value: Float) -> None:
         """Add `value` (n,) at (row, column); ``column - row`` is the same for all of them."""
         step = int(column[0] - row[0])
         total = np.bincount(row, weights=value, minlength=self._n_nodes).astype(np.float64)
         self._by_step[step] = self._by_step[step] + total if step in self._by_step else total
 
-    def matrix(self, used: NDArray[np.int64]) -> sparse.csc_matrix:
-        """The rows and columns of the nodes that any pixel touches."""
+    def nodes(self) -> Int:
+        """The nodes that free pixels touch."""
+        diagonal = self._by_step[0]
+        return np.flatnonzero(diagonal > 1e-13 * diagonal.max())
+
+    def matrix(self, used: Int) -> sparse.csc_matrix:
+        """The rows and columns of some nodes."""
         renumber = np.full(self._n_nodes, -1)
         renumber[used] = np.arange(used.size)
         rows, columns, values = [], [], []
         for step, value in self._by_step.items():
             row = used[value[used] != 0]
+            row = row[renumber[row + step] >= 0]
             rows.append(renumber[row])
             columns.append(renumber[row + step])
             values.append(value[row])

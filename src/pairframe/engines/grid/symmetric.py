@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.engines.anderson import Anderson
-from pairframe.engines.grid.level import Level, Point, relative
+from pairframe.engines.grid.level import Level, Round, relative
 from pairframe.engines.grid.watch import Watch
+from pairframe.problem import Potentials
+from pairframe.types import Float
 
-Float = NDArray[np.float64]
 _DEPTH = 6
 
 
-def run_symmetric(level: Level, f: Float, watch: Watch) -> Point:
+def run_symmetric(level: Level, f: Float, watch: Watch) -> Round:
     """Solve for f = g: ``f <- (f + update(f))/2`` damps every mode by half or more, smooth ones at once."""
     penalty, eps = level.problem.penalty_a, level.epsilon
     memory = Anderson(level.mass_a, _DEPTH)
@@ -28,9 +28,21 @@ def run_symmetric(level: Level, f: Float, watch: Watch) -> Point:
             f, plain = plain, None
             memory.clear()
             continue
-        point = Point(f, f, 0.0, s, p, np.nan, level.mass_a, error, update_a=s, marginal_a=p, residual=error)
+        point = Round(
+            potentials=Potentials(f, f),
+            update_b=s,
+            marginal_b=p,
+            dual=np.nan,
+            optimal_a=level.mass_a,
+            residual_b=error,
+            update_a=s,
+            marginal_a=p,
+            residual=error,
+            next_f=penalty.update(s, eps),
+            next_shift=0.0,
+        )
         last = watch.end(point, sums_of_a_round=1)
         if last is not None:
             return last
-        plain, residual = 0.5 * (f + penalty.update(s, eps)), error
+        plain, residual = 0.5 * (f + point.next_f), error
         f = penalty.admissible(memory.step(f, plain - f))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pairframe.engines.grid.level import Level, Point
+from pairframe.engines.grid.level import Level, Round
 
 PATIENCE = 400  # rounds without progress before the numbers are taken to have reached their last digit
 _PROGRESS = 0.9  # a residual below this share of the best one counts as progress
@@ -27,15 +27,15 @@ class Watch:
     def __init__(
         self,
         level: Level,
-        done: Callable[[Point], bool],
+        done: Callable[[Round], bool],
         max_sums: int,
-        on_round: Callable[[Point], None] | None = None,
+        on_round: Callable[[Round], None] | None = None,
     ) -> None:
         self._level = level
         self._done = done
         self._on_round = on_round
         self._stop_at = level.n_sums + max_sums
-        self._best: Point | None = None
+        self._best: Round | None = None
         self._idle = 0
 
     @property
@@ -47,7 +47,7 @@ class Watch:
         """Whether so many more kernel applications are allowed."""
         return self._level.n_sums + sums <= self._stop_at
 
-    def end(self, point: Point, sums_of_a_round: int) -> Point | None:
+    def end(self, point: Round, sums_of_a_round: int) -> Round | None:
         """The point to end with, or None to go on."""
         if self._on_round is not None:
             self._on_round(point)

@@ -1,6 +1,6 @@
 """The OTT engine: OTT-JAX's Sinkhorn step, on a CPU, GPU or TPU, on the objective that every engine has.
 
-A `TransportProblem` comes in, a certified `Solution` goes out; `solve_batch` takes many at once.
+A `TransportProblem` comes in, a certified `Solution` goes out.
 It must not know about masks, files or micrometres. Only `compiled` and `devices` touch jax, on the first solve.
 """
 
@@ -13,7 +13,6 @@ if find_spec("ott") is None or find_spec("jax") is None:
         "ott-jax to be installed, which the engine 'ott' needs", "no such module", "pip install 'pairframe[ott]'"
     )
 
-from pairframe.engines.ott.batch import FLAVOURS, solve_batch
 from pairframe.engines.ott.engine import OttEngine
 
-__all__ = ["FLAVOURS", "OttEngine", "solve_batch"]
+__all__ = ["OttEngine"]

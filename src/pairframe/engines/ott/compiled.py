@@ -1,8 +1,8 @@
-"""What runs on the device: OTT's Sinkhorn step and error, repeated. The only module that imports ott.
+"""The code that runs on the device: OTT's Sinkhorn step and error, repeated. The only module that imports ott.
 
 Two things of OTT-JAX 0.6.0 are worked around here, without touching the library:
 
-- ``Grid`` adds the potential of the *output* pixel already while it sums along the first axis. Where that pixel has
+- ``Grid`` adds the potential of the *output* pixel already while it sums along the first axis. If that pixel has
   no mass the potential is -inf, and every path through it is lost: with holes the sums are wrong (reported as
   https://github.com/ott-jax/ott/issues/185, closed; it is not float32). `HoledGrid` leaves it out.
 - an online ``PointCloud`` (``batch_size=``) fails with jax >= 0.9: ``batching.is_vmappable`` is gone
@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-with warnings.catch_warnings():  # OTT imports jaxopt, which says that nobody looks after it any more
+with warnings.catch_warnings():  # OTT imports jaxopt, which warns that it is no longer maintained
     warnings.simplefilter("ignore", DeprecationWarning)
     from ott.geometry import costs, geometry, grid, pointcloud
     from ott.problems.linear import linear_problem
@@ -61,10 +61,10 @@ class SlicedCloud(pointcloud.PointCloud):
 
 
 class Tau:
-    """OTT's tau = lam / (lam + eps) as a traced value.
+    """OTT's tau = lambda / (lambda + eps) as a traced value.
 
-    OTT asks whether tau is 1 while it traces, which would make every ratio lam/eps a program of its own; here only
-    whether a side is balanced is known then. And 1 - tau comes exact: float32 would lose it next to 1.
+    OTT compares tau with 1 while it traces, which would compile a separate program for every ratio lambda/eps. Here only
+    whether a side is balanced is known then, and 1 - tau is exact: float32 would lose it next to 1.
     """
 
     def __init__(self, value: jax.Array, complement: jax.Array, balanced: bool) -> None:
@@ -103,7 +103,8 @@ def _geometry(layout: Layout, coordinates: Pair, epsilon: jax.Array) -> geometry
     return pointcloud.PointCloud(first, second, cost_fn=cost, epsilon=epsilon)
 
 
-def _advance(
+@partial(jax.jit, static_argnames=("layout",))
+def advance(
     layout: Layout,
     coordinates: Pair,
     mass_a: jax.Array,
@@ -116,6 +117,7 @@ def _advance(
     momentum: jax.Array,
     count: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`count` iterations from (f, g): the potentials after them and OTT's error, in mass units."""
     tau_a, tau_b = (Tau(taus[side], complements[side], layout.balanced[side]) for side in (0, 1))
     problem = linear_problem.LinearProblem(
         _geometry(layout, coordinates, epsilon),
@@ -139,27 +141,3 @@ def _advance(
     error = state.solution_error(problem, (1,), lse_mode=True, parallel_dual_updates=False, recenter=True)[0]
     f, g = state.recenter(state.fu, state.gv, ot_prob=problem)
     return f, g, error
-
-
-advance = partial(jax.jit, static_argnames=("layout",))(_advance)
-
-
-@partial(jax.jit, static_argnames=("layout",))
-def advance_many(
-    layout: Layout,
-    coordinates: Pair,
-    mass_a: jax.Array,
-    mass_b: jax.Array,
-    epsilon: jax.Array,
-    taus: jax.Array,
-    complements: jax.Array,
-    f: jax.Array,
-    g: jax.Array,
-    momentum: jax.Array,
-    count: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """`advance` for several problems of one layout: every array has a first axis more, but `count` is shared."""
-    axes = ((0, 0), 0, 0, 0, 0, 0, 0, 0, 0, None)
-    return jax.vmap(partial(_advance, layout), in_axes=axes)(
-        coordinates, mass_a, mass_b, epsilon, taus, complements, f, g, momentum, count
-    )

@@ -1,4 +1,4 @@
-"""Where OTT runs and what it leaves behind: devices, precision, the cache of compiled programs."""
+"""Devices and precision of OTT, and the cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,38 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairframe.engines.points import memory_limit_bytes
-from pairframe.errors import SolveOptionsError
+from pairframe.errors import ArgumentError, EngineError
+from pairframe.parallel.memory import memory_limit_bytes
 
 if TYPE_CHECKING:
     import jax
 
 CACHE_SWITCH = "PAIRFRAME_JAX_CACHE"
-_JAX_DEFAULT_SECONDS = 1.0  # jax keeps what took longer to compile; ours takes about that
+_JAX_DEFAULT_SECONDS = 1.0  # jax keeps programs that took longer to compile; ours take about that
 _KEEP_FROM_SECONDS = 0.2
+_has_run = False
+_is_forked_after_run = False
+
+
+def check_process() -> None:
+    """Raise in a forked child of a process that used jax: jax would wait for threads that a fork does not copy."""
+    global _has_run
+    if _is_forked_after_run:
+        raise EngineError(
+            "a process in which the OTT engine can run",
+            "a forked child of a process that has run it, in which jax waits for threads of its parent",
+            "start processes with multiprocessing.get_context('spawn')",
+        )
+    _has_run = True
+
+
+def _mark_child() -> None:
+    global _is_forked_after_run
+    _is_forked_after_run = _has_run
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_mark_child)
 
 
 def find_device(name: str | None) -> jax.Device:
@@ -32,13 +55,13 @@ def find_device(name: str | None) -> jax.Device:
         return jax.devices(platform)[int(number or 0)]
     except (RuntimeError, IndexError, ValueError) as error:
         here = ", ".join(device_name(device) for device in jax.devices())
-        raise SolveOptionsError(
+        raise ArgumentError(
             f"a device that jax has here: {here}", repr(name), "use one of these, or install jax for that device"
         ) from error
 
 
 def device_name(device: jax.Device) -> str:
-    """What a result records: "cpu", "gpu:0", ..."""
+    """The name that a result records: "cpu", "gpu:0", ..."""
     return "cpu" if device.platform == "cpu" and device.id == 0 else f"{device.platform}:{device.id}"
 
 
@@ -53,7 +76,7 @@ def on_device(device: jax.Device, dtype: str) -> Iterator[None]:
     """Inside, arrays are of that precision on that device; the caller's own jax settings come back after it."""
     import jax
 
-    import pairframe.engines.ott.compiled  # noqa: F401  (outside: what OTT makes at import keeps the caller's precision)
+    import pairframe.engines.ott.compiled  # noqa: F401  (outside: arrays that OTT makes at import keep the caller's precision)
 
     try:
         from jax import enable_x64
@@ -83,7 +106,7 @@ def keep_compiled_programs() -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return None  # no place to keep them: compile each time
+        return None  # no writable folder: compile each time
     if not os.access(folder, os.W_OK):
         return None
     from jax.experimental.compilation_cache import compilation_cache

@@ -1,21 +1,20 @@
-"""`OttEngine`: states a problem for OTT, marches, certifies."""
+"""`OttEngine`: states a problem for OTT, runs it in chunks, and certifies the end."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.engines.base import Engine, Progress, Solution, SolveOptions, Start
-from pairframe.engines.ott.devices import device_memory_limit, device_name, find_device, on_device
+from pairframe.engines.base import Engine, Progress, Solution, SolveOptions, Start, only_plain_images
+from pairframe.engines.ott.bridge import OttProblem, mass_trouble
+from pairframe.engines.ott.devices import check_process, device_memory_limit, device_name, find_device, on_device
 from pairframe.engines.ott.layout import GEOMETRIES, Layout, choose_layout
 from pairframe.engines.ott.march import NAME, Chunk, March
-from pairframe.engines.ott.stated import Stated, mass_trouble
-from pairframe.engines.points import memory_limit_bytes
-from pairframe.errors import SolveOptionsError, UnsupportedProblemError
-from pairframe.problem import TransportProblem
+from pairframe.errors import ArgumentError, UnsupportedProblemError
+from pairframe.parallel.memory import memory_limit_bytes
+from pairframe.problem import KL, Balanced, TransportProblem
 
 if TYPE_CHECKING:
     import jax
@@ -27,7 +26,7 @@ class OttEngine(Engine):
     Parameters
     ----------
     geometry : {"grid", "points", "online"}, optional
-        How OTT sums over pixels; the one with the least work that fits into memory when not given. All give the
+        How OTT sums over pixels; by default the geometry with the lowest cost that fits into memory. All give the
         same answer; see `pairframe.engines.ott.layout`.
 
     Notes
@@ -42,25 +41,27 @@ class OttEngine(Engine):
 
     def __init__(self, geometry: str | None = None) -> None:
         if geometry is not None and geometry not in GEOMETRIES:
-            raise SolveOptionsError(f"a geometry: {', '.join(GEOMETRIES)}", repr(geometry), "use one of these, or None")
+            raise ArgumentError(f"a geometry: {', '.join(GEOMETRIES)}", repr(geometry), "use one of these, or None")
         self._geometry = geometry
 
     def devices(self) -> tuple[str, ...]:
-        """All that jax has; its own choice first."""
+        """All devices of jax; its default first."""
         import jax
 
         return tuple(device_name(device) for device in jax.devices())
 
     def supports(self, problem: TransportProblem, options: SolveOptions) -> str | None:
-        """Penalties kl and balanced, both metrics, on devices that are here."""
+        """Penalties kl and balanced, both metrics, images with square pixels, on devices that are here."""
+        if (reason := only_plain_images(problem)) is not None:
+            return reason
         for penalty in (problem.penalty_a, problem.penalty_b):
-            if penalty.kind not in ("kl", "balanced"):
-                return f'penalty "{penalty.kind}": OTT relaxes marginals by "kl" only, or keeps them ("balanced")'
+            if not isinstance(penalty, KL | Balanced):
+                return f'penalty "{penalty.name}": OTT relaxes marginals by "kl" only, or keeps them ("balanced")'
         limit = memory_limit_bytes()
         if options.device is not None:
             try:
                 limit = device_memory_limit(find_device(options.device))
-            except SolveOptionsError as error:
+            except ArgumentError as error:
                 return f"device {error.got}: expected {error.expected}"
         layout = choose_layout(problem, options.dtype, limit, self._geometry)
         return layout if isinstance(layout, str) else mass_trouble(problem, options.dtype)
@@ -73,23 +74,15 @@ class OttEngine(Engine):
         progress: Progress | None = None,
     ) -> Solution:
         """Solve; see `Engine.run`. A kernel application is one softmin; an iteration of OTT takes two."""
+        check_process()
         device = find_device(options.device)
-        stated = Stated(problem, self.layout(problem, options, device), options.dtype)
-        march = March(stated, options, init, progress)
+        ott_problem = OttProblem(problem, self.layout(problem, options, device), options.dtype)
+        march = March(ott_problem, options, init, progress)
         with on_device(device, options.dtype):
             while not march.done:
                 chunk = march.next_chunk()
-                march.take(*advance_one(stated, chunk), chunk.iterations)
+                march.take(*advance_one(ott_problem, chunk), chunk.iterations)
         return march.solution(device_name(device))
-
-    def compile_seconds(self, problem: TransportProblem, options: SolveOptions) -> float:
-        """Make the program for problems like this one ready; how long that took, near 0 when it was."""
-        device = find_device(options.device)
-        stated = Stated(problem, self.layout(problem, options, device), options.dtype)
-        began = time.perf_counter()
-        with on_device(device, options.dtype):
-            advance_one(stated, March(stated, options).next_chunk()._replace(iterations=0))
-        return time.perf_counter() - began
 
     def layout(self, problem: TransportProblem, options: SolveOptions, device: jax.Device) -> Layout:
         """The layout that `run` uses on that device."""
@@ -101,21 +94,21 @@ class OttEngine(Engine):
         return layout
 
 
-def advance_one(stated: Stated, chunk: Chunk) -> tuple[NDArray[Any], NDArray[Any], float]:
+def advance_one(ott_problem: OttProblem, chunk: Chunk) -> tuple[NDArray[Any], NDArray[Any], float]:
     """Run one chunk on the current device."""
     from pairframe.engines.ott.compiled import advance
 
     f, g, error = advance(
-        stated.layout,
-        stated.coordinates,
+        ott_problem.layout,
+        ott_problem.coordinates,
         chunk.mass_a,
         chunk.mass_b,
-        np.asarray(chunk.epsilon, dtype=stated.dtype),
-        np.asarray(chunk.taus, dtype=stated.dtype),
-        np.asarray(chunk.complements, dtype=stated.dtype),
+        np.asarray(chunk.epsilon, dtype=ott_problem.dtype),
+        np.asarray(chunk.taus, dtype=ott_problem.dtype),
+        np.asarray(chunk.complements, dtype=ott_problem.dtype),
         chunk.f,
         chunk.g,
-        np.asarray(chunk.momentum, dtype=stated.dtype),
+        np.asarray(chunk.momentum, dtype=ott_problem.dtype),
         chunk.iterations,
     )
     return np.asarray(f), np.asarray(g), float(error)

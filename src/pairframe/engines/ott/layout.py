@@ -1,8 +1,8 @@
-"""How a problem is laid out for OTT: which geometry, padded to which shape, with how much memory.
+"""The layout of a problem for OTT: geometry, padded shape and memory.
 
 Three geometries give the same sums. ``grid`` sums over rows, then columns of the box around both supports:
-(H + W) H W terms. ``points`` looks at all pairs of support points: n m terms. ``online`` does so in slices, for
-when the pairs do not fit. Shapes are padded to buckets with pixels of no mass, so that one compiled program serves
+(H + W) H W terms. ``points`` sums over all pairs of support points: n m terms. ``online`` does so in slices, if
+the pairs do not fit into memory. Shapes are padded to buckets with pixels of no mass, so that one compiled program serves
 every problem of about that size.
 """
 
@@ -12,22 +12,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.problem import TransportProblem
 
-Float = NDArray[np.float64]
 GEOMETRIES = ("grid", "points", "online")
 
 # Arrays of the largest size that XLA keeps: measured 2.0 (points) and 1.5 (grid) on a CPU, plus one for safety.
 _COPIES = 3
-_ONLINE_ROWS = (256, 32)  # output points looked at together
+_ONLINE_ROWS = (256, 32)  # output points handled together
 _POINTS_PER_OCTAVE, _SIDES_PER_OCTAVE = 2, 4  # a side's cost grows with its cube, so its steps are finer
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a compiled program depends on; equal layouts share one.
+    """The properties that a compiled program depends on; equal layouts share one.
 
     Attributes
     ----------
@@ -35,7 +33,7 @@ class Layout:
     shape : (int, int)
         ``grid``: padded (H, W) of the box around both supports; else the padded numbers of points (n, m).
     rows : int
-        ``online``: output points looked at together; else 0.
+        ``online``: output points handled together; else 0.
     metric : str
     balanced : (bool, bool)
         Which sides have exact marginals; OTT branches on it.
@@ -64,7 +62,7 @@ class Layout:
 
 
 def choose_layout(problem: TransportProblem, dtype: str, limit_bytes: int, geometry: str | None = None) -> Layout | str:
-    """The geometry with the least work among those that fit, or the reason why none does.
+    """The geometry with the lowest cost among those that fit, or the reason why none does.
 
     Parameters
     ----------
@@ -86,7 +84,7 @@ def choose_layout(problem: TransportProblem, dtype: str, limit_bytes: int, geome
             f"{limit_bytes / 1e9:.3g} GB (half of the available memory); raise downsample_factor, set "
             f'max_support_points, or use backend="grid"'
         )
-    return min(fitting, key=_work)
+    return min(fitting, key=_cost)
 
 
 def bucket(size: int, per_octave: int) -> int:
@@ -106,7 +104,7 @@ def box_of(problem: TransportProblem) -> tuple[int, int, int, int]:
 
 def _layouts(problem: TransportProblem, geometry: str) -> list[Layout]:
     rows: tuple[int, ...] = (0,)
-    balanced = (problem.penalty_a.kind == "balanced", problem.penalty_b.kind == "balanced")
+    balanced = (problem.penalty_a.is_exact, problem.penalty_b.is_exact)
     if geometry == "grid":
         if problem.metric != "sqeuclidean":
             return []
@@ -118,8 +116,8 @@ def _layouts(problem: TransportProblem, geometry: str) -> list[Layout]:
     return [Layout(geometry, shape, count, problem.metric, balanced) for count in rows]
 
 
-def _work(layout: Layout) -> float:
-    """Terms of one softmin; the penalties for slices are what was measured on a CPU."""
+def _cost(layout: Layout) -> float:
+    """Terms of one softmin; the factors for slices were measured on a CPU."""
     first, second = layout.shape
     if layout.geometry == "grid":
         return float(first * second * (first + second))

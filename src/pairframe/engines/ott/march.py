@@ -1,20 +1,18 @@
-"""One solve, seen from the host: chunks of OTT iterations, and what to decide between them."""
+"""One solve, seen from the host: chunks of OTT iterations and the decisions between them."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines.base import Progress, Solution, SolveOptions, Start, TraceRecord
+from pairframe.engines.ott.bridge import OttProblem
 from pairframe.engines.ott.relaxation import Relaxation
-from pairframe.engines.ott.stated import Stated
-from pairframe.engines.points import Ended, final_solution, solution_of
-from pairframe.problem.scales import ott_tau
+from pairframe.engines.points import final_solution
+from pairframe.engines.solve_end import Orientation, SolveEnd
 
-Float = NDArray[np.float64]
 Array = NDArray[Any]  # of the solve's dtype
 
 NAME = "ott"
@@ -25,7 +23,7 @@ _KERNELS_TO_MEASURE = 2  # a chunk's error, and likewise a certificate
 
 
 class Chunk(NamedTuple):
-    """What the device is to do: `iterations` from these padded vectors."""
+    """A task for the device: `iterations` from these padded vectors."""
 
     mass_a: Array
     mass_b: Array
@@ -39,30 +37,31 @@ class Chunk(NamedTuple):
 
 
 class March:
-    """Asks for chunks (`next_chunk`), takes their results (`take`), and ends with a certified solution.
-
-    The device may run the chunks of one march, or those of many side by side: the march does not know.
-    """
+    """Defines chunks (`next_chunk`), takes their results (`take`), and ends with a certified solution."""
 
     def __init__(
-        self, stated: Stated, options: SolveOptions, init: Start | None = None, progress: Progress | None = None
+        self,
+        ott_problem: OttProblem,
+        options: SolveOptions,
+        init: Start | None = None,
+        progress: Progress | None = None,
     ) -> None:
-        self.stated = stated
+        self.ott_problem = ott_problem
         self._options, self._progress = options, progress
-        self._f, self._g = stated.start(init)
-        self._epsilons = [] if init is not None else self._way_down()
+        self._here = ott_problem.start(init)
+        self._epsilons = [] if init is not None else self._larger_epsilons()
         self._relaxation = Relaxation(options.dtype)
-        self._best = (self._f, self._g)
+        self._best = self._here
         self._goal = options.tol
-        self._ended: Ended | None = None
-        self._work = 0
+        self._end: SolveEnd | None = None
+        self._n_sums = 0
         self._trace: list[TraceRecord] = []
-        problem = stated.problem
+        problem = ott_problem.problem
         self._smaller_total = min(problem.total_a, problem.total_b)
 
-    def _way_down(self) -> list[float]:
-        """Larger epsilons to start with, at the same lam: a few dozen softmins, and half of them saved when it is hard."""
-        epsilon, largest = self.stated.problem.epsilon, self.stated.largest_cost()
+    def _larger_epsilons(self) -> list[float]:
+        """Larger epsilons to start with, at the same lambda: a few dozen softmins, which halve the total of hard problems."""
+        epsilon, largest = self.ott_problem.problem.epsilon, self.ott_problem.largest_cost()
         steps = math.ceil(math.log(max(largest / _SCALING / epsilon, 1.0), _SCALING))
         return [epsilon * _SCALING**step for step in range(steps, 0, -1)]
 
@@ -71,45 +70,49 @@ class March:
     @property
     def done(self) -> bool:
         """Certified, stalled, failed, or out of budget."""
-        certified = self._ended is not None and self._ended.certificate.meets(self._options.tol)
+        certified = self._end is not None and self._end.certificate.meets(self._options.tol)
         return certified or self._relaxation.stalled or self._relaxation.failed or self._affordable() < 1
 
     def _affordable(self) -> int:
         """Iterations that the budget still allows, with the error after them and the certificate at the end."""
-        return (self._options.max_iterations - self._work - 2 * _KERNELS_TO_MEASURE) // 2
+        return (self._options.max_iterations - self._n_sums - 2 * _KERNELS_TO_MEASURE) // 2
 
     def next_chunk(self) -> Chunk:
-        """The next thing to do; also valid, and harmless, when done."""
+        """The next chunk; also valid, and harmless, when done."""
         warming = bool(self._epsilons)
         count = min(_SCALED_ITERATIONS if warming else _ITERATIONS, self._affordable())
-        epsilon = self._epsilons[0] if warming else self.stated.problem.epsilon
+        epsilon = self._epsilons[0] if warming else self.ott_problem.problem.epsilon
         momentum = 1.0 if warming else self._relaxation.momentum
-        f, g = self.stated.to_ott(self._f, self._g)
-        lams = (self.stated.problem.penalty_a.strength, self.stated.problem.penalty_b.strength)
-        taus = (ott_tau(lams[0], epsilon), ott_tau(lams[1], epsilon))
+        f, g = self.ott_problem.to_ott(self._here)
+        lams = (
+            self.ott_problem.problem.penalty_a.marginal_relaxation,
+            self.ott_problem.problem.penalty_b.marginal_relaxation,
+        )
+        taus = (_tau(lams[0], epsilon), _tau(lams[1], epsilon))
         complements = (epsilon / (lams[0] + epsilon), epsilon / (lams[1] + epsilon))
-        return Chunk(self.stated.mass_a, self.stated.mass_b, epsilon, taus, complements, f, g, momentum, max(count, 0))
+        return Chunk(
+            self.ott_problem.mass_a, self.ott_problem.mass_b, epsilon, taus, complements, f, g, momentum, max(count, 0)
+        )
 
     def take(self, padded_f: Array, padded_g: Array, error: float, count: int) -> None:
         """The result of a chunk of `count` iterations: potentials and OTT's own error, in mass units."""
-        self._work += 2 * count + _KERNELS_TO_MEASURE
-        f, g = self.stated.from_ott(padded_f, padded_g)
-        is_sound = bool(np.isfinite(f).all() and np.isfinite(g).all())
+        self._n_sums += 2 * count + _KERNELS_TO_MEASURE
+        found = self.ott_problem.from_ott(padded_f, padded_g)
         if self._epsilons:
-            # The last chunk at a larger epsilon, or numbers that are none: on with the real one.
-            self._epsilons = self._epsilons[1:] if is_sound else []
-            if is_sound:
-                self._f, self._g = self.stated.translated(f, g)
-                self._best = (self._f, self._g)
+            # After the last chunk at a larger epsilon, or one that is not finite, go on with the real epsilon.
+            self._epsilons = self._epsilons[1:] if found.is_finite else []
+            if found.is_finite:
+                self._here = self.ott_problem.translated(found)
+                self._best = self._here
             return
-        error = error / self._smaller_total if is_sound else math.inf
-        record = TraceRecord(float(self._work), math.nan, error)
+        error = error / self._smaller_total if found.is_finite else math.inf
+        record = TraceRecord(float(self._n_sums), math.nan, error)
         if not self._relaxation.observe(error, count):
-            self._f, self._g = self._best
+            self._here = self._best
         else:
-            self._f, self._g = self.stated.translated(f, g)
+            self._here = self.ott_problem.translated(found)
             if error <= self._relaxation.best:
-                self._best = (self._f, self._g)
+                self._best = self._here
             if error <= self._goal:
                 record = self._certify(error)
         self._trace.append(record)
@@ -117,33 +120,35 @@ class March:
             self._progress(record)
 
     def _certify(self, error: float) -> TraceRecord:
-        """OTT's error is small enough: look at the real thing, and again after it has halved twice."""
-        self._ended = self.stated.points.end(self._f, self._g, self.stated.shift)
-        self._work += _KERNELS_TO_MEASURE
+        """OTT's error is small enough: compute the certificate, and again after the error has halved twice."""
+        self._end = self.ott_problem.points.end(self._here)
+        self._n_sums += _KERNELS_TO_MEASURE
         self._goal = 0.25 * error
-        return TraceRecord(float(self._work), self._ended.certificate.gap, self._ended.certificate.marginal_error)
+        return TraceRecord(float(self._n_sums), self._end.certificate.gap, self._end.certificate.marginal_error)
 
     # --- the end -----------------------------------------------------------------------------
 
     def solution(self, device: str) -> Solution:
         """The certified result; its status follows from the certificate alone."""
-        problem, trace = self.stated.problem, tuple(self._trace)
+        problem, trace = self.ott_problem.problem, tuple(self._trace)
         failed = self._relaxation.failed
-        if self._ended is not None and self._ended.certificate.meets(self._options.tol):
-            return solution_of(
-                self._ended, problem, self._options, engine=NAME, iterations=self._work, device=device, trace=trace
+        if self._end is not None and self._end.certificate.meets(self._options.tol):
+            return Orientation(problem, swap=False).solution(
+                self._end, self._options, engine=NAME, iterations=self._n_sums, device=device, trace=trace
             )
-        f, g = self._best
         return final_solution(
             problem,
             self._options,
-            f,
-            g,
-            shift=self.stated.shift,
+            self._best,
             engine=NAME,
-            iterations=self._work + _KERNELS_TO_MEASURE,
+            iterations=self._n_sums + _KERNELS_TO_MEASURE,
             failed=failed,
             device=device,
             trace=trace,
-            points=self.stated.points,
+            points=self.ott_problem.points,
         )
+
+
+def _tau(marginal_relaxation: float, epsilon: float) -> float:
+    """OTT's ``tau_a`` or ``tau_b``: lambda / (lambda + eps), and 1 for ``balanced`` (lambda = inf)."""
+    return 1.0 if marginal_relaxation == math.inf else marginal_relaxation / (marginal_relaxation + epsilon)

@@ -1,15 +1,15 @@
-"""How far to go beyond a plain Sinkhorn update: the momentum, learnt from how fast the error falls."""
+"""The momentum of Sinkhorn updates, estimated from the rate at which the error falls."""
 
 from __future__ import annotations
 
 import math
 
-_SPOILT = 10.0  # an error this many times the best one: the momentum was too much
+_SPOILT = 10.0  # an error this many times the best one: the momentum was too large
 _LARGEST = 1.98
-_RETREAT = 0.7  # what is left of the excess over 1 after that
-_RELIEF = 0.1  # once the error is this share of what it was then, the retreat is over
+_RETREAT = 0.7  # factor on the excess over 1 after that
+_RELIEF = 0.1  # the retreat is over once the error has fallen to this share
 _STALLED_AFTER = 25  # chunks without a tenth of progress
-_ROUNDING = {"float64": 1e-7, "float32": 2e-2}  # errors that rounding may be the reason for; larger ones are just slow
+_ROUNDING = {"float64": 1e-7, "float32": 2e-2}  # errors that rounding may cause; larger ones are slow convergence
 
 
 class Relaxation:
@@ -17,14 +17,14 @@ class Relaxation:
 
     Near the solution, Sinkhorn contracts the error by rho an iteration. With momentum w it contracts by the mu that
     solves ``(mu + w - 1)^2 = mu w^2 rho``, and ``w = 2 / (1 + sqrt(1 - rho))`` makes mu least. So a measured mu
-    gives rho, and rho the next w. Far from the solution a w that large may do harm: then one step back.
+    gives rho, and rho the next w. Far from the solution a w that large may diverge; it is then reduced.
     """
 
     def __init__(self, dtype: str) -> None:
         self._rounding = _ROUNDING[dtype]
         self.momentum = 1.0
         self.best = math.inf
-        self.failed = False  # even plain updates gave no numbers
+        self.failed = False  # even plain updates were not finite
         self._limit = _LARGEST
         self._retreat_until = 0.0
         self._previous: float | None = None
@@ -33,11 +33,11 @@ class Relaxation:
 
     @property
     def stalled(self) -> bool:
-        """Whether the error has stopped falling: the numbers of the dtype are used up."""
+        """Whether the error has stopped falling: the dtype has no more digits."""
         return self._idle >= _STALLED_AFTER and self.best <= self._rounding
 
     def observe(self, error: float, count: int) -> bool:
-        """Take note of the error after `count` iterations; False when they did harm and should be forgotten."""
+        """Take note of the error after `count` iterations; False if they diverged and should be dropped."""
         self._idle += 1
         if not error <= _SPOILT * self.best or not math.isfinite(error):
             self.failed = self.momentum == 1.0 and not math.isfinite(error)

@@ -1,4 +1,4 @@
-"""What every reader offers: an `ImageSource`, opened but not yet decoded."""
+"""`ImageSource`, the common interface of all readers: a file that is open but not yet decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import GreyImageError, PairframeError, UnreadableFileError
+from pairframe.errors import FileError, GreyImageError, PairframeError
 
 _MAX_CHANNELS = 4
 
@@ -32,13 +32,13 @@ class ImageSource:
     read_page : callable
         Page index to (H, W) array; only called while the file is open.
     px_size_yx_um : callable
-        Page index to height and width of a pixel in micrometres, None when the file does not tell.
+        Page index to height and width of a pixel in micrometres, None if the file has no pixel size.
     decoded_px : int
-        Values that must be decoded to get one page, when that is more than H * W.
+        Number of values to decode for one page, if that is more than H * W.
     read_ids : callable or None
-        As `read_page`, for a file whose label ids are not its grey values: the indices into a palette.
+        Like `read_page`, for files whose label ids differ from their grey values, such as indices into a palette.
     instead_of_labels : str or None
-        Labels were opened although the name did not ask for them: how to name the image that may hold a density.
+        If labels were opened by default, the inner path of the image that may hold a density.
     """
 
     shape: tuple[int, ...]
@@ -55,28 +55,28 @@ class ImageSource:
 
 
 @contextmanager
-def broken_file_is_our_error(path: Path, kind: str, *library_errors: type[Exception]) -> Iterator[None]:
-    """Turn what a library raises about a bad file into `UnreadableFileError`."""
+def file_errors(path: Path, kind: str, *library_errors: type[Exception]) -> Iterator[None]:
+    """Turn the errors that a library raises for a bad file into `FileError`."""
     try:
         yield
     except PairframeError:
         raise
     except library_errors as error:
         detail = str(error) or type(error).__name__
-        raise UnreadableFileError(
+        raise FileError(
             f"a complete {kind} file",
             f"{str(path)!r}, which fails with: {detail}",
-            "write the file again, or check that its content is what its name says",
+            "write the file again, or check that its content matches its extension",
         ) from error
 
 
 def require_few_channels(count: int, name: str) -> None:
-    """Refuse what is no colour image; a reader that knows the count asks before it decodes."""
+    """Refuse images with more channels than a colour image; called before decoding if the count is known."""
     if count > _MAX_CHANNELS:
         raise GreyImageError(
             f"a grey or binary image, or at most {_MAX_CHANNELS} channels that are all equal",
             f"{count} channels in {name!r}",
-            "save the channel that holds the mask as an image of its own",
+            "save the channel that holds the mask as a separate image",
         )
 
 

@@ -1,4 +1,4 @@
-"""PNG, by Pillow. A PNG carries no pixel size that could be trusted."""
+"""PNG files, read with Pillow. The pixel size in a PNG is not reliable and is ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.errors import GreyImageError
-from pairframe.masks.readers.base import ImageSource, broken_file_is_our_error, grey_from_channels
+from pairframe.masks.readers.base import ImageSource, file_errors, grey_from_channels
 
 if TYPE_CHECKING:
     from PIL.PngImagePlugin import PngImageFile
@@ -25,14 +25,15 @@ _DTYPE_OF_MODE = {"1": np.dtype(bool), "I;16": np.dtype(np.uint16), "I": np.dtyp
 def open_png(path: Path, inner: str | None) -> Iterator[ImageSource]:
     """Open a grey, 1-bit, palette or (all channels equal) RGB image.
 
-    Grey values of 1, 2 and 4 bit come as stored. A palette gives its grey as pixels and its indices as label ids.
+    Grey values of 1, 2 and 4 bit are returned as stored. For a palette, pixels are its grey values and label ids its
+    indices.
     """
-    # The class itself, not Image.open: that one warns or fails by a size limit of its own.
+    # Not Image.open, which has a size limit and warns or fails above it.
     from PIL.PngImagePlugin import PngImageFile
 
-    # Pillow says SyntaxError for bytes that are no PNG.
+    # Pillow raises SyntaxError for bytes that are not a PNG.
     errors = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
-    with broken_file_is_our_error(path, "PNG", *errors), path.open("rb") as stream, PngImageFile(stream) as image:
+    with file_errors(path, "PNG", *errors), path.open("rb") as stream, PngImageFile(stream) as image:
         width, height = image.size
         yield ImageSource(
             shape=(height, width),
@@ -66,7 +67,7 @@ def _grey(image: PngImageFile, name: str) -> NDArray[Any]:
 
 
 def _step_of_depth(image: PngImageFile) -> np.uint8:
-    """By what Pillow multiplies grey values of 2 and 4 bit, to spread them over 0 to 255."""
+    """The factor by which Pillow multiplies grey values of 2 and 4 bit to fill 0 to 255."""
     return np.uint8({"L;2": 85, "L;4": 17}.get(str(image.tile[0][3]) if image.tile else "", 1))
 
 

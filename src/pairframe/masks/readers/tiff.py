@@ -1,7 +1,7 @@
-"""TIFF, ImageJ stacks and OME-TIFF, by tifffile.
+"""TIFF, ImageJ stacks and OME-TIFF, read with tifffile.
 
-The resolution of a plain TIFF is ignored: most programs write 72 dpi or nothing there.
-Pixels come as stored: neither a colour table nor "min is white" changes them.
+The resolution of a plain TIFF is ignored, because most programs write 72 dpi or nothing.
+Pixels are returned as stored: neither a colour table nor "min is white" changes them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import MissingPageError, PixelSizeError, UnreadableFileError
+from pairframe import checks
+from pairframe.errors import FileError, PixelSizeError
 from pairframe.masks.readers.base import (
     ImageSource,
     SizeYX,
-    broken_file_is_our_error,
+    file_errors,
     grey_from_channels,
     require_few_channels,
 )
@@ -32,29 +33,30 @@ from pairframe.masks.readers.units import size_yx_um
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPageSeries
 
-# ImageJ stores 1 / size as a ratio of two 32-bit integers; this key of ours keeps the size exactly.
+# ImageJ stores 1 / size as a ratio of two 32-bit integers; this key stores the size exactly.
 EXACT_SIZE_KEY = "pairframe_px_size_um"
 
 
 @contextmanager
 def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
-    """Open a TIFF; pages of all series are counted through, in file order.
+    """Open a TIFF; pages of all series are numbered in file order.
 
-    Only pages of this very file: of an OME-TIFF in several files each is read for itself.
+    Only pages in this file are read, also if an OME-TIFF consists of several files.
     """
-    from tifffile import TiffFile
+    from tifffile import TiffFile, TiffFileError
 
-    # tifffile trusts the tags it reads, so a damaged one shows up as any of these; ZeroDivisionError is one.
+    # tifffile trusts the tags it reads, so a damaged tag may raise any of these, ZeroDivisionError included.
     errors = (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RuntimeError, struct.error)
     with (
-        broken_file_is_our_error(path, "TIFF", *errors, zlib.error),
-        _quiet_log() as complaints,
+        file_errors(path, "TIFF", *errors, zlib.error, TiffFileError),
+        _codec_errors(path),
+        _quiet_log() as logged_errors,
         TiffFile(path, _multifile=False) as tiff,
     ):
         series = _equal_series(tiff, path)
         first = series[0]
-        if complaints:
-            raise ValueError(complaints[0])
+        if logged_errors:
+            raise ValueError(logged_errors[0])
         # Samples (colour) come last, or are pages when they are stored as planes.
         shape = first.shape[:-1] if _has_channels(first) else first.shape
         pages_each = int(np.prod(shape[:-2], dtype=np.int64))
@@ -67,8 +69,8 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
         def read_page(page: int) -> NDArray[Any]:
             which, index = divmod(page, pages_each)
             pixels = _read_plane(tiff, series[which], index, one_by_one)
-            if complaints:
-                raise ValueError(complaints[0])
+            if logged_errors:
+                raise ValueError(logged_errors[0])
             return grey_from_channels(pixels, path.name) if _has_channels(first) else pixels
 
         yield ImageSource(
@@ -83,13 +85,13 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
 def _equal_series(tiff: TiffFile, path: Path) -> list[TiffPageSeries]:
     series = list(tiff.series)
     if not series or series[0].dtype is None:
-        raise UnreadableFileError("at least one image", f"none in {str(path)!r}", "write the file again")
+        raise FileError("at least one image", f"none in {str(path)!r}", "write the file again")
     if len({(one.shape, one.dtype) for one in series}) > 1:
         shapes = ", ".join(str(one.shape) for one in series[:5])
-        raise MissingPageError(
+        raise FileError(
             "images of one size in the file",
             f"{len(series)} series of shapes {shapes} in {str(path)!r}",
-            "save the wanted series as a file of its own",
+            "save that series as a separate file",
         )
     return series
 
@@ -129,13 +131,13 @@ def _px_size_yx_um(tiff: TiffFile, series: list[TiffPageSeries], which: int, pat
         sizes = _ome_sizes(tiff.ome_metadata)
         if len(set(sizes)) <= 1:
             return sizes[0] if sizes else None
-        # tifffile makes one series of each image, but leaves out those without pixels in the file.
+        # tifffile makes one series per image but leaves out images without pixels in the file.
         if len(sizes) == len(series) and all(one.kind == "ome" for one in series):
             return sizes[which]
         raise PixelSizeError(
             "one pixel size, or one for each image in the file",
             f"{len(sizes)} of them for {len(series)} images in {str(path)!r}",
-            "save the wanted image as a file of its own",
+            "save that image as a separate file",
         )
     if not tiff.is_imagej:
         return None
@@ -169,21 +171,32 @@ def _ome_sizes(xml: str) -> list[SizeYX | None]:
 
 
 @contextmanager
+def _codec_errors(path: Path) -> Iterator[None]:
+    """Name the library that decodes a compression which tifffile alone cannot decode."""
+    try:
+        yield
+    except (ImportError, ValueError, NotImplementedError) as error:
+        if isinstance(error, ImportError) or "imagecodecs" in str(error):
+            checks.library("imagecodecs", "codecs", f"the compression of {str(path)!r}")
+        raise
+
+
+@contextmanager
 def _quiet_log() -> Iterator[list[str]]:
     """Keep tifffile's log messages of this thread off stderr; collect its errors."""
-    complaints: list[str] = []
+    logged_errors: list[str] = []
     thread = threading.get_ident()
 
     def keep(record: logging.LogRecord) -> bool:
         if record.thread != thread:
             return True
         if record.levelno >= logging.ERROR:
-            complaints.append(record.getMessage())
+            logged_errors.append(record.getMessage())
         return False
 
     logger = logging.getLogger("tifffile")
     logger.addFilter(keep)
     try:
-        yield complaints
+        yield logged_errors
     finally:
         logger.removeFilter(keep)

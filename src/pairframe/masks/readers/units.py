@@ -1,4 +1,4 @@
-"""Units of length as TIFF, ImageJ, OME and NGFF spell them."""
+"""Units of length as spelled in TIFF, ImageJ, OME and NGFF files."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MICROMETRES_IN = {
 
 
 def micrometres_in(unit: object) -> float | None:
-    """Return the micrometres in one ``unit``; None for pixels, nothing and the unknown."""
+    """Return the micrometres in one ``unit``; None for pixels, a missing unit or an unknown one."""
     if not isinstance(unit, str):
         return None
     unit = unit.strip().strip("\0")
     if len(unit) > 2 and not unit.startswith("\\"):
-        # Words, not symbols: Mm is not mm, and ms is no length.
+        # Only for words; symbols are case-sensitive (Mm is not mm), and ms is not a length.
         unit = unit.lower().replace("metre", "meter").removesuffix("s")
     return _MICROMETRES_IN.get(unit)
 
@@ -52,7 +52,7 @@ def size_yx_um(size_y: Any, unit_y: object, size_x: Any, unit_x: object) -> tupl
             side = float(size) * factor if factor is not None else math.nan
         except (TypeError, ValueError):
             return None
-        # Writers that know no size put 0 or NaN there.
+        # Programs that do not know the size write 0 or NaN.
         if not math.isfinite(side) or side <= 0:
             return None
         sides.append(side)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.errors import MissingPageError, NotTwoDimensionalError, UnreadableFileError, UnsafeFileError
-from pairframe.masks.readers.base import ImageSource, SizeYX, broken_file_is_our_error
+from pairframe.errors import FileError, MaskError
+from pairframe.masks.readers.base import ImageSource, SizeYX, file_errors
 from pairframe.masks.readers.units import size_yx_um
 
 if TYPE_CHECKING:
     from zarr import Array, Group
+
+MAX_CHUNKS = 2**16
 
 
 @contextmanager
@@ -25,23 +27,28 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
     """Open an array, or the finest level of an image or label image."""
     import zarr
 
-    # Metadata is JSON of any shape; Blosc answers a damaged chunk with RuntimeError, SystemError or MemoryError.
+    from pairframe.masks.readers.local_store import RegularFiles
+
+    # Metadata is arbitrary JSON, and Blosc raises RuntimeError, SystemError or MemoryError for a damaged chunk.
     errors = (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, SystemError, MemoryError)
-    with broken_file_is_our_error(path, "Zarr", *errors):
+    with file_errors(path, "Zarr", *errors):
         if not path.is_dir():
-            raise UnreadableFileError("a Zarr directory", f"a file, {str(path)!r}", "unpack it to a directory first")
+            raise FileError("a Zarr directory", f"a file, {str(path)!r}", "unpack it to a directory first")
+        store = RegularFiles(path)
         with warnings.catch_warnings():
             # Zarr warns about every file that is not its own, such as .DS_Store.
             warnings.simplefilter("ignore", UserWarning)
-            array, px_size_yx_um, instead_of_labels = _find_array(zarr.open(path, mode="r"), path, inner)
+            array, px_size_yx_um, instead_of_labels = _find_array(zarr.open(store, mode="r"), path, inner)
         shape = tuple(array.shape)
+        _require_few_chunks(array, path)
+        store.most_bytes += _most_chunk_bytes(array)
 
         def read_page(page: int) -> NDArray[Any]:
             index = [int(i) for i in np.unravel_index(page, shape[:-2])] if shape[:-2] else []
             whole: list[int | slice] = [slice(None), slice(None)]
             return np.asarray(array[tuple(index + whole)])
 
-        # A chunk is decoded as a whole, however little of it is needed, and so are all chunks of the page.
+        # All chunks that overlap the page are decoded completely.
         decoded_px = max(math.prod(array.chunks), math.prod(array.chunks[:-2]) * math.prod(shape[-2:]))
         yield ImageSource(
             shape,
@@ -53,12 +60,30 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
         )
 
 
+def _require_few_chunks(array: Array[Any], path: Path) -> None:
+    """Refuse pages in many small chunks: each takes time, even a missing one."""
+    sides = zip(array.shape[-2:], array.chunks[-2:], strict=True)
+    count = math.prod(-(-side // chunk) for side, chunk in sides)
+    if count > MAX_CHUNKS:
+        raise FileError(
+            f"at most {MAX_CHUNKS} chunks per page",
+            f"{count} chunks of shape {tuple(array.chunks)} in {str(path)!r}",
+            "store the array in larger chunks, e.g. of 512 x 512 pixels",
+        )
+
+
+def _most_chunk_bytes(array: Array[Any]) -> int:
+    """Bytes that a file of chunks may have: compression can make them larger, but not much."""
+    decoded_bytes = math.prod(array.shards or array.chunks) * array.dtype.itemsize
+    return 2 * decoded_bytes
+
+
 def _find_array(
     node: Array[Any] | Group, path: Path, inner: str | None
 ) -> tuple[Array[Any], SizeYX | None, str | None]:
-    """Walk from the root to the array that is meant, and take the pixel size on the way.
+    """Walk from the root to the array and read its pixel size on the way.
 
-    The last answer says how to name the image when labels were taken without being asked for.
+    The third value is the inner path of the image if labels were opened by default.
     """
     import zarr
 
@@ -84,7 +109,7 @@ def _find_array(
 
 
 def _default_member(group: Group, path: Path) -> str:
-    """Return the member to open when the user named only ``group``."""
+    """Return the member to open if the user named only ``group``."""
     attributes = _ome_attributes(group)
     is_label_list = isinstance(attributes.get("labels"), list)
     if "labels" in group and not is_label_list:
@@ -106,14 +131,12 @@ def _finest_level(group: Group) -> str | None:
     return str(multiscales[0]["datasets"][0]["path"]) if multiscales else None
 
 
-def _choose(path: Path, got: str, where: str, members: list[str]) -> MissingPageError:
+def _choose(path: Path, got: str, where: str, members: list[str]) -> FileError:
     holds = f"{got} in {str(path)!r}, where {where or 'the root'} holds {', '.join(members[:10]) or 'nothing'}"
     if not members:
-        return MissingPageError("the inner path of one image", holds, "check what was written to this Zarr")
+        return FileError("the inner path of one image", holds, "check the content of this Zarr")
     inner = "/".join(part for part in (where, members[0]) if part)
-    return MissingPageError(
-        "the inner path of one image", holds, f"name one after a slash, such as {path.name}/{inner}"
-    )
+    return FileError("the inner path of one image", holds, f"name one after a slash, such as {path.name}/{inner}")
 
 
 def _members(node: Array[Any] | Group) -> list[str]:
@@ -125,7 +148,7 @@ def _members(node: Array[Any] | Group) -> list[str]:
 def _safe_parts(inner: str | None, path: Path) -> list[str]:
     parts = (inner or "").replace("\\", "/").split("/")
     if ".." in parts:
-        raise UnsafeFileError("an inner path within the file", f"{inner!r} for {str(path)!r}", "write it without '..'")
+        raise FileError("an inner path within the file", f"{inner!r} for {str(path)!r}", "write it without '..'")
     return [part for part in parts if part not in ("", ".")]
 
 
@@ -162,10 +185,10 @@ def _level_size(group: Array[Any] | Group, name: str, path: Path) -> SizeYX | No
 
 
 def _require_rows_and_columns_last(axes: list[Any], path: Path) -> None:
-    """A page is what the last two axes span: under other names it would be transposed, or no image at all."""
+    """Require y and x as the last two axes, which form a page; other axes would be transposed or not an image."""
     names = [str(axis.get("name") if isinstance(axis, dict) else axis) for axis in axes]
     if [name.lower() for name in names[-2:]] != ["y", "x"]:
-        raise NotTwoDimensionalError(
+        raise MaskError(
             "OME-Zarr axes that end with y, x",
             f"axes {', '.join(names)} in {str(path)!r}",
             "transpose the array and write it again, with y and x as its last axes",

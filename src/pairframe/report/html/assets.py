@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from pairframe.plain_json import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,7 +41,7 @@ def environment() -> Environment:
 
 @lru_cache(maxsize=8)
 def content_policy(*inline: str) -> str:
-    """A Content-Security-Policy under which only our own style and script run, and nothing is fetched but pictures."""
+    """A Content-Security-Policy that allows only our own style and script, and pictures."""
     style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inline)
     return (
         f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
@@ -62,19 +61,6 @@ def island(value: Any) -> Any:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-def plain(value: Any) -> Any:
-    """Plain JSON values: what is missing or NaN becomes null, an infinity the text ``inf`` or ``-inf``."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""What the light pictures of a pair need of its maps: those on the work grid, however large the canvas is."""
+"""The maps that the light pictures of a pair need: those on the work grid, however large the canvas is."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairframe.frame import GridTransform
 from pairframe.results.group import read_arrays
 from pairframe.results.variables import LABELS, WORK_MAPS
+from pairframe.types import Float
 
-Float = NDArray[np.float64]
 _MASSES = ("mass_source", "mass_target", "mass_created", "mass_destroyed")
 _VELOCITY = ("velocity_dy", "velocity_dx")
 
@@ -30,15 +29,15 @@ class LightMaps:
 
 @dataclass(frozen=True, eq=False)
 class LightResult:
-    """Part of a `TransportResult`, which can be seen (`view.Seen`) but has no numbers."""
+    """The part of a `TransportResult` that pictures show (`view.Seen`), without its numbers."""
 
     transform: GridTransform
     work: LightMaps
 
 
-def read_light(folder: Path, pair_id: str) -> LightResult:
-    """Read what the pictures show from a group; an error when that is missing, changed or of another pair."""
-    attributes, arrays = read_arrays(folder, pair_id, [WORK_MAPS])
+def read_light(path: Path, pair_id: str) -> LightResult:
+    """Read the maps that the pictures show from a group; an error if they are missing, changed or of another pair."""
+    attributes, arrays = read_arrays(path, pair_id, [WORK_MAPS])
     work = dict(zip(LABELS[WORK_MAPS], arrays[WORK_MAPS], strict=True))
     velocity_px = np.stack([work[name] for name in _VELOCITY], axis=-1)
     masses = {name: work[name] for name in _MASSES}

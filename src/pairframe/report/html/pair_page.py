@@ -1,4 +1,4 @@
-"""The page of one pair: its row and its pictures, in words a person reads."""
+"""The page of one pair: its numbers and its pictures."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairframe.engines import Status
+from pairframe.masks import MassMode
 from pairframe.report.html.assets import render
-from pairframe.report.html.cohort import PlainRow, is_euclidean, is_in_px, json_of, notices_of
 from pairframe.report.html.pictures import View
-from pairframe.report.html.words import (
-    label_name,
-    number,
-    scientific,
-    share,
-    short_name,
-    status_kind,
-    status_word,
-    unit,
-)
+from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
+from pairframe.results.formatting import number, scientific, share
+from pairframe.results.row_units import units_of
 from pairframe.results.schema import ABOUT_THE_PAIR, COLUMNS
+from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
 
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
 
@@ -51,7 +45,7 @@ def pair_page(
     page : str
         Name of the page and of the folder with its pictures.
     view : View, optional
-        What is in its pictures; None when there are none.
+        About its pictures; None when there are none.
     damage : str, optional
         Why the maps could not be read.
     carried : tuple of str
@@ -76,7 +70,7 @@ def pair_page(
         notices=notices_of(row),
         labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
         scalars=_scalars(row),
-        length=unit("blur_um", lengths_in_px=is_in_px(row)),
+        length=units_of(row).length_text,
         config=config,
         versions=json_of(row["versions_json"], {}),
         number=number,
@@ -85,10 +79,10 @@ def pair_page(
 
 
 def _tiles(row: PlainRow) -> list[dict[str, str]]:
-    """The four numbers that people came for, each with what it must be held against."""
-    in_px = is_in_px(row)
+    """The four headline numbers, each with the number to compare it with."""
+    units = units_of(row)
     moved, total = row["total_mass_moved"], row["M_source"]
-    length, area = unit("blur_um", lengths_in_px=in_px), unit("area_source_um2", lengths_in_px=in_px)
+    length, area = units.length_text, units.area_text
     per_px_um2 = row["px_size_um"] ** 2 if row["px_size_um"] is not None else 1.0
     tiles = []
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
@@ -123,35 +117,36 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
 
 
 def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
-    """What is proved about the numbers, in a sentence."""
-    cost = unit("objective", lengths_in_px=False, is_euclidean=is_euclidean(row))
+    """The certificate of a solve in plain words, and the engine that solved it."""
+    cost = unit("objective", units_of(row), is_euclidean=is_euclidean(row))
     gap, error = scientific(row["relative_gap"]), scientific(row["marginal_error"])
     if row["status"] in (Status.empty_source, Status.empty_target):
         sentence = "One mask is empty, so there is nothing to solve: the answer is exact."
     elif row["objective"] is None:
-        sentence = "There is no answer: the numbers left what can be computed. Nothing is certified."
+        sentence = "There is no answer: the numbers left the range of floating point. Nothing is certified."
     else:
         sentence = (
-            f"The total cost of moving, creating and destroying (the objective) is {number(row['objective'])} {cost}, and it is "
-            f"proved that no other way is cheaper by more than {number(row['gap'])}: a relative gap of {gap}. The masses of both "
-            f"masks are met to {error} (marginal error). Asked for was {scientific(config.get('tol'), 0)} or better (tol)."
+            f"The total cost of moving, creating and destroying mass (the objective) is {number(row['objective'])} {cost}. "
+            f"It is proved that no other plan is cheaper by more than {number(row['gap'])}, a relative gap of {gap}. The masses "
+            f"of both masks are reproduced to within {error} (marginal error). The requested tolerance (tol) was "
+            f"{scientific(config.get('tol'), 0)}."
         )
-    solver = f"{row['backend']}, {row['dtype']}, {row['device']}; {number(row['iterations'])} kernel applications"
+    engine = f"{row['backend']}, {row['dtype']}, {row['device']}; {number(row['iterations'])} kernel applications"
     if row["seconds"] is not None:
-        solver += f", {number(row['seconds'])} s"
-    return {"sentence": sentence, "solver": solver}
+        engine += f", {number(row['seconds'])} s"
+    return {"sentence": sentence, "engine": engine}
 
 
 def _scalars(row: PlainRow) -> list[dict[str, str]]:
-    """Every number of the row with unit and meaning."""
-    in_px, euclidean = is_in_px(row), is_euclidean(row)
+    """All numbers of the row with unit and meaning."""
+    units, euclidean = units_of(row), is_euclidean(row)
     return [
         {
             "name": column.name,
             "short": short_name(column.name),
             "value": number(row[column.name], column.unit),
             "exact": "" if row[column.name] is None else str(row[column.name]),
-            "unit": unit(column.name, lengths_in_px=in_px, is_euclidean=euclidean),
+            "unit": unit(column.name, units, is_euclidean=euclidean),
             "meaning": column.meaning.replace("`", ""),
         }
         for column in COLUMNS
@@ -160,4 +155,4 @@ def _scalars(row: PlainRow) -> list[dict[str, str]]:
 
 
 def _is_area(row: PlainRow) -> bool:
-    return bool(json_of(row["config_json"], {}).get("mass_mode", "uniform") == "uniform")
+    return MassMode.parse(json_of(row["config_json"], {}).get("mass_mode", "uniform")).is_area

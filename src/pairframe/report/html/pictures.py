@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairframe import files, plain_json
 from pairframe.report.figures import (
     CREATED_COLOUR,
     DESTROYED_COLOUR,
@@ -24,18 +24,16 @@ from pairframe.report.figures import (
     summary_size_in,
     thumbnail,
 )
-from pairframe.report.html.assets import plain
+from pairframe.report.images import fitted, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
-from pairframe.report.movie import fitted, to_image
-from pairframe.report.panels import SMALLEST_SPEED_PX
-from pairframe.report.style import colour_map, round_length
+from pairframe.report.style import SMALLEST_SPEED_PX, colour_map, round_length
 from pairframe.report.view import Seen, compose, frame_box, full_pixel_mass, has_moved, lifted, lifted_speed
 from pairframe.results import TransportResult
+from pairframe.types import Float
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Float = NDArray[np.float64]
 PICTURES_VERSION = 3  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
@@ -47,12 +45,12 @@ DPI = 110
 
 @dataclass(frozen=True)
 class View:
-    """What a page must know about its pictures.
+    """Facts about the pictures that a page needs.
 
     Attributes
     ----------
     frame_hw_px : (int, int)
-        Height and width of what they show, canonical px.
+        Height and width of the frame they show, canonical px.
     bar_length, bar_percent : float
         The scale bar: um (or px without a pixel size), and percent of the width.
     full_mass : float
@@ -78,20 +76,20 @@ class View:
 
 
 def make_pictures(seen: Seen, folder: Path) -> View:
-    """Write the light pictures of a pair into `folder`; the stamp comes last: an interrupted run is finished later."""
+    """Write the light pictures of a pair into `folder`; the stamp is written last, so an interrupted run is completed later."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
-    _write(folder / "thumbnail.png", thumbnail(seen, THUMBNAIL_PX, most_bytes=THUMBNAIL_BYTES))
+    files.replace_file(folder / "thumbnail.png", thumbnail(seen, THUMBNAIL_PX, most_bytes=THUMBNAIL_BYTES), flush=False)
     speed_um = lifted_speed(seen)
-    top_um = _top_speed_um(speed_um, seen.transform.px_size_um)
+    top_um = _top_speed_um(speed_um, seen.transform.units.px_size)
     for name, image in layers(seen, speed_um, top_um).items():
-        _write(folder / f"{name}.png", _png(image))
-    box, px_size_um = frame_box(seen), seen.transform.px_size_um
-    length = round_length(0.25 * box.w * px_size_um)
+        files.replace_file(folder / f"{name}.png", _png(image), flush=False)
+    box, px_size = frame_box(seen), seen.transform.units.px_size
+    length = round_length(0.25 * box.w * px_size)
     view = View(
-        frame_hw_px=box.shape_hw,
+        frame_hw_px=box.shape,
         bar_length=length,
-        bar_percent=100 * length / (box.w * px_size_um),
+        bar_percent=100 * length / (box.w * px_size),
         full_mass=full_pixel_mass(seen),
         top_speed=top_um,
         has_figures=False,
@@ -108,15 +106,17 @@ def make_figures(result: TransportResult, folder: Path, summary: bytes | None = 
     Parameters
     ----------
     summary : bytes, optional
-        Its summary figure, a PNG, where somebody has drawn it already: that takes most of a second.
+        Its summary figure (PNG) if drawn before: drawing it takes most of a second.
     """
     view = make_pictures(result, folder)
-    _write(folder / "summary.png", summary or figure_png(result, summary_figure, summary_size_in(result)))
+    files.replace_file(
+        folder / "summary.png", summary or figure_png(result, summary_figure, summary_size_in(result)), flush=False
+    )
     if result.work.trace:
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
-        _write(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)))
+        files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
     if has_moved(result):
-        _write(folder / "morph.png", _png(morph_film(result)))
+        files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
     n_morph = N_MORPH if has_moved(result) else 0
     view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)
     _write_stamp(folder, view)
@@ -124,9 +124,9 @@ def make_figures(result: TransportResult, folder: Path, summary: bytes | None = 
 
 
 def known_view(folder: Path) -> View | None:
-    """The view of pictures that are there, complete and of this version; None when they must be made."""
+    """The view of existing pictures if they are complete and of this version, otherwise None."""
     try:
-        found = json.loads((folder / STAMP).read_text())
+        found = plain_json.parse((folder / STAMP).read_text())
         if found.pop("version") != PICTURES_VERSION or not (folder / "thumbnail.png").is_file():
             return None
         found["frame_hw_px"] = tuple(found["frame_hw_px"])
@@ -184,7 +184,7 @@ def morph_film(result: TransportResult) -> Image.Image:
 
 
 def _top_speed_um(speed_um: Float, px_size_um: float) -> float:
-    """Upper end of the colours: the fastest, but never so little that rounding errors get a colour; NaN without any."""
+    """Upper end of the colours: the largest displacement, but not so small that rounding errors show; NaN without any."""
     known = speed_um[np.isfinite(speed_um)]
     return max(float(known.max()), SMALLEST_SPEED_PX * px_size_um) if known.size else float("nan")
 
@@ -203,7 +203,7 @@ def _smaller(image: Image.Image, longest_px: int = LONGEST_SIDE_PX) -> Image.Ima
 
 
 def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple[float, float]) -> bytes:
-    """What ``draw(result, figure)`` draws on a figure of that width and height in inches, as a PNG."""
+    """PNG of a figure of that width and height in inches, drawn by ``draw(result, figure)``."""
     figure = new_figure(*size_in)
     draw(result, figure)
     content = io.BytesIO()
@@ -218,15 +218,5 @@ def _png(image: Image.Image) -> bytes:
 
 
 def _write_stamp(folder: Path, view: View) -> None:
-    content = {"version": PICTURES_VERSION, **plain(view.__dict__)}
-    _write(folder / STAMP, json.dumps(content).encode())
-
-
-def _write(path: Path, content: bytes) -> None:
-    """In one step, so that a page never shows half a picture."""
-    beside = path.with_name(f".tmp-{path.name}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    content = {"version": PICTURES_VERSION, **plain_json.plain(view.__dict__)}
+    files.replace_file(folder / STAMP, json.dumps(content).encode(), flush=False)

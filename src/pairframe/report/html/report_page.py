@@ -9,9 +9,10 @@ from typing import Any
 
 from pairframe._version import __version__
 from pairframe.report.html.assets import render
-from pairframe.report.html.cohort import Cohort, PlainRow, json_of, notices_of, page_name
-from pairframe.report.html.words import STATUS_WORDS, label_name, number, short_name, status_kind, status_word, unit
+from pairframe.results.cohort_table import Cohort, PlainRow, json_of, notices_of, page_name
+from pairframe.results.formatting import number
 from pairframe.results.schema import BY_NAME, COLUMNS, FAILED
+from pairframe.results.words import STATUS_WORDS, label_name, short_name, status_kind, status_word, unit
 
 MOST_IDS = 12  # pairs named in full with a problem
 MOST_PROBLEMS = 100
@@ -47,7 +48,7 @@ def report_page(
     title : str
         Heading of the page.
     pages : set of str
-        Names of the pair pages that there are.
+        Names of the pair pages.
     pictures : list of str or None
         Address of each pair's thumbnail: data or a relative path.
     damage : mapping of pair_id to str
@@ -88,30 +89,30 @@ def report_page(
 
 
 def _headline(cohort: Cohort) -> list[dict[str, str]]:
-    """Tiles: how many, how they ended, and the middle of what was found."""
-    rows, in_px = cohort.rows, cohort.lengths_in_px
+    """Tiles: the number of pairs, their statuses, and medians of the main numbers."""
+    rows, units = cohort.rows, cohort.units
     tiles = [{"kind": "", "value": f"{len(rows):,}", "name": "pair" if len(rows) == 1 else "pairs", "note": ""}]
     for status, count in cohort.distinct("status"):
         tiles.append({"kind": status_kind(status), "value": f"{count:,}", "name": status_word(status), "note": ""})
     if not cohort.failed and len(rows) > 1:
         tiles.append({"kind": "good", "value": "0", "name": "failed", "note": ""})
-    # There is no middle of micrometres and pixels.
+    # A median of micrometres and pixels has no meaning.
     lengths = () if cohort.has_mixed_units else ("mean_displacement_um",)
     counted, note = _counted(cohort)
     for column in ("percent_created", "percent_destroyed", *lengths):
         values = [row[column] for row in counted if row[column] is not None]
         if values:
             name = short_name(column) + (" (median)" if len(values) > 1 else "")
-            shown_unit = unit(column, lengths_in_px=in_px).removesuffix("/frame")
+            shown_unit = unit(column, units).removesuffix("/frame")
             value = f"{number(median(values), shown_unit)} {shown_unit}"
             tiles.append({"kind": column.split("_")[-1], "value": value, "name": name, "note": note})
     return tiles
 
 
 def _counted(cohort: Cohort) -> tuple[list[PlainRow], str]:
-    """The rows that statistics are made of, and which these are where that is not all that is certified.
+    """The certified rows that enter the medians, and a note when some are left out.
 
-    What stands beside a time course, without a time, is no part of it; the plots leave it out for the same reason.
+    A pair without a time is no part of a time course; the plots leave it out as well.
     """
     certified = [row for row in cohort.rows if status_kind(row["status"]) != "bad"]
     if cohort.time is None:
@@ -123,15 +124,15 @@ def _counted(cohort: Cohort) -> tuple[list[PlainRow], str]:
 
 
 def _problems(cohort: Cohort, links: Sequence[str | None], damage: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Failures first, then answers without a certificate, then lost maps; pairs with the same problem together."""
+    """Failures first, then uncertified answers, then unreadable maps; pairs with the same problem are listed together."""
     found: dict[tuple[str, str, str], list[tuple[str, str | None]]] = defaultdict(list)
     linked = list(zip(cohort.rows, links, strict=True))
     for row, link in linked:
         if row["status"] == FAILED:
-            found["failed", row["error"] or "no reason was given", row["advice"] or ""].append((row["pair_id"], link))
+            found["failed", row["error"] or "no reason given", row["advice"] or ""].append((row["pair_id"], link))
     for row, link in linked:
         if row["status"] != FAILED and status_kind(row["status"]) == "bad":
-            what = "not certified to the tolerance that was asked for: do not trust the numbers of these pairs"
+            what = "not certified to the requested tolerance; do not trust the numbers of these pairs"
             found[status_word(row["status"]), what, row["advice"] or ""].append((row["pair_id"], link))
     for row, link in linked:
         if row["pair_id"] in damage:
@@ -143,13 +144,13 @@ def _problems(cohort: Cohort, links: Sequence[str | None], damage: Mapping[str, 
 
 
 def _notices(cohort: Cohort) -> list[tuple[str, int]]:
-    """What the comparisons themselves remarked, most frequent first."""
+    """The notices of the comparisons, most frequent first."""
     counts: dict[str, int] = defaultdict(int)
     for row in cohort.rows:
         for notice in notices_of(row):
             counts[notice] += 1
     if cohort.has_mixed_units:
-        sentence = "no pixel size was known: their lengths and areas are in pixels, those of the other pairs in µm"
+        sentence = "no pixel size is known, so lengths and areas are in pixels; those of the other pairs are in µm"
         counts[sentence] = cohort.n_without_pixel_size
     return sorted(counts.items(), key=lambda item: -item[1])
 
@@ -165,10 +166,10 @@ def _differing(configs: Sequence[dict[str, Any]]) -> list[str]:
 
 def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | None]) -> dict[str, Any]:
     """Column by column, for the page's script."""
-    rows, in_px = cohort.rows, cohort.lengths_in_px
+    rows, units = cohort.rows, cohort.units
     names = [column.name for column in COLUMNS if column.name not in _LEFT_OUT]
     names.insert(names.index("percent_created"), "growth_percent")
-    # Labels come first, then what people look at first.
+    # Labels come first, then the main numbers.
     shown = [*_labels_to_show(cohort), *_SHOWN]
     names = [*cohort.carried, *_SHOWN, *(name for name in names if name not in _SHOWN)]
     values = {name: [_growth(row) if name == "growth_percent" else row[name] for row in rows] for name in names}
@@ -177,7 +178,7 @@ def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | 
         {
             "name": name,
             "label": label_name(name) if name in cohort.carried else short_name(name),
-            "unit": "" if name in cohort.carried else unit(name, lengths_in_px=in_px, is_euclidean=cohort.is_euclidean),
+            "unit": "" if name in cohort.carried else unit(name, units, is_euclidean=cohort.is_euclidean),
             "meaning": _meaning(name),
             "numeric": _is_numeric(name, values[name]),
             "carried": name in cohort.carried,
@@ -202,14 +203,14 @@ def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | 
 
 
 def _packed(values: list[Any]) -> list[Any]:
-    """Eight digits are enough for a page, and a column that is the same everywhere is sent as one value."""
+    """Values with eight digits, enough for a page; a constant column is sent as one value."""
     if all(value == values[0] for value in values):
         return values[:1]
     return [float(f"{value:.8g}") if isinstance(value, float) else value for value in values]
 
 
 def _labels_to_show(cohort: Cohort) -> list[str]:
-    """Labels of which the table has columns from the start; a series that only repeats the group is none of them."""
+    """Labels whose columns are shown at first; a series that only repeats the group is not."""
     series = cohort.series
     if cohort.group is not None and series is not None:
         both = {(row[cohort.group], row[series]) for row in cohort.rows}
@@ -220,15 +221,15 @@ def _labels_to_show(cohort: Cohort) -> list[str]:
 
 
 def _growth(row: PlainRow) -> float | None:
-    """Change of the mass in percent of the source's."""
+    """Change of mass, in percent of the source."""
     before, after = row["M_source"], row["M_target"]
     return 100 * (after / before - 1) if before and after is not None else None
 
 
 def _meaning(name: str) -> str:
     if name == "growth_percent":
-        return "target mass over source mass, minus one"
-    return BY_NAME[name].meaning.replace("`", "") if name in BY_NAME else "a label that came with the pair"
+        return "change of mass from source to target, of the source"
+    return BY_NAME[name].meaning.replace("`", "") if name in BY_NAME else "a label from the manifest"
 
 
 def _is_numeric(name: str, values: Sequence[Any]) -> bool:

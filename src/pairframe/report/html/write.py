@@ -6,21 +6,21 @@ import base64
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from pairframe import files
 from pairframe.errors import BrokenStoreError, StoreVersionError
-from pairframe.report.html.cohort import Cohort, PlainRow, page_name, read_cohort
+from pairframe.progress import Progress
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
 from pairframe.report.html.pictures import STAMP, View, known_view, make_figures, make_pictures
 from pairframe.report.html.report_page import report_page
 from pairframe.results import disk
+from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
 from pairframe.results.group import read_group
 from pairframe.results.store import ResultStore
-
-Progress = Callable[[int, int, str], None]  # pairs done, pairs in all, name of the pair
 
 MAX_FIGURES = 24  # a drawn figure takes seconds
 MAX_PAGES = 5000
@@ -47,20 +47,20 @@ def write_report(
         A folder of results; its store is only read.
     title : str, optional
         Heading; the folder's name when not given.
-    progress : callable (n_done, n_all, pair_id), optional
-        Told after each pair.
+    progress : callable (task, done, total, pair_id), optional
+        Called after each pair.
     max_figures : int
-        Up to so many pairs, each page has drawn figures and a morph (seconds a pair); in a larger cohort all pages have
-        only the light pictures (a fraction of a second).
+        Up to this many pairs, each page has drawn figures and a morph (seconds a pair); in a larger cohort all pages
+        have only the light pictures (a fraction of a second).
     max_pages : int
-        Only the first so many pairs of the table get a page and a thumbnail.
+        Only this many pairs, the first of the table, get a page and a thumbnail.
     summaries : mapping of pair_id to bytes, optional
-        Summary figures (PNG) that were drawn already: they are not drawn again.
+        Summary figures (PNG) drawn before; they are not drawn again.
 
     Returns
     -------
-    Path of ``report.html``. Pictures that are there and of this version are kept: a second run is quick. A pair whose maps
-    are damaged has its numbers in the report, and its damage.
+    Path of ``report.html``. Pictures of this version that exist are kept, so a second run is quick. If the maps of a pair
+    are damaged, the report shows its numbers and describes the damage.
     """
     store = ResultStore(out)
     cohort = read_cohort(store)
@@ -74,7 +74,7 @@ def write_report(
         for number, (page, row) in enumerate(pages.items(), start=1):
             view = known_view(folder / page)
             try:
-                group = disk.group_folder(store.maps_path, page)
+                group = disk.group_path(store.maps_path, page)
                 if with_figures and (view is None or not view.has_figures):
                     drawn = (summaries or {}).get(row["pair_id"])
                     view = make_figures(read_group(group, row["pair_id"]), folder / page, drawn)
@@ -84,7 +84,7 @@ def write_report(
             except (BrokenStoreError, StoreVersionError) as error:
                 damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"
             if progress is not None:
-                progress(number, len(pages), row["pair_id"])
+                progress("drawing", number, len(pages), row["pair_id"])
         _write_pages(folder, pages, views, damage, cohort)
         html = report_page(
             cohort,
@@ -97,7 +97,7 @@ def write_report(
             has_analysis=(store.out / "analysis.html").is_file(),
         )
         path = store.out / "report.html"
-        disk.replace_file(path, html.encode())
+        files.replace_file(path, html.encode())
         _remove_old_pages(folder, set(pages))
     return path
 
@@ -124,16 +124,11 @@ def _write_pages(
             before=before,
             after=after,
         )
-        beside = folder / f"{disk.TEMPORARY}{page}.html"
-        try:
-            beside.write_text(html, encoding="utf-8")
-            beside.replace(folder / f"{page}.html")
-        finally:
-            beside.unlink(missing_ok=True)
+        files.replace_file(folder / f"{page}.html", html.encode(), flush=False)
 
 
 def _thumbnails(folder: Path, cohort: Cohort, views: dict[str, View]) -> list[str | None]:
-    """Data while they fit into one page, paths beyond that; None without one."""
+    """Addresses of the thumbnails: inline data while it fits into one page, then paths; None without a thumbnail."""
     left, found = INLINE_BYTES, []
     for row in cohort.rows:
         page, address = page_name(row), None
@@ -146,12 +141,12 @@ def _thumbnails(folder: Path, cohort: Cohort, views: dict[str, View]) -> list[st
 
 
 def _remove_old_pages(folder: Path, pages: set[str]) -> None:
-    """Pages and pictures of results that were replaced; nothing that has another name than ours."""
+    """Remove pages and pictures of replaced results; files with other names stay."""
     for path in folder.iterdir():
         name = path.name.removesuffix(".html")
         if name in pages or not disk.is_group_name(name) or path.is_symlink():
             continue
-        with suppress(OSError):  # what cannot be removed does no harm
+        with suppress(OSError):  # a leftover does no harm
             if path.is_dir():
                 for picture in path.iterdir():
                     if _OUR_PICTURES.fullmatch(picture.name):

@@ -1,5 +1,5 @@
 "use strict";
-// A click on a head sorts its table: numbers by value, what is missing last, the rest by alphabet.
+// Click a column heading to sort its table: numbers by value with missing ones last, text alphabetically.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];

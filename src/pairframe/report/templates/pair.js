@@ -34,7 +34,7 @@
     }
     const boxes = [...document.querySelectorAll("#layers input")];
     for (const box of boxes) layer(box.name).hidden = !box.checked;
-    // Colours mix badly: under a map the masks step back.
+    // Colours mix badly: under a map the masks fade.
     stage.classList.toggle("quiet", boxes.some((box) => box.checked));
   }
 

@@ -10,7 +10,7 @@
   const MOST_POINTS = 5000, CROWD = 400, FEW = 20, SVG = "http://www.w3.org/2000/svg";
 
   // --- values -------------------------------------------------------------------------------
-  // A column that is the same everywhere comes as one value. JSON has no infinity: it comes as text. Missing is null.
+  // A constant column is sent as one value. JSON has no infinity, which is sent as text. Missing values are null.
   for (const column of data.columns) {
     if (data.values[column.name].length < n) data.values[column.name] = new Array(n).fill(data.values[column.name][0]);
     if (!column.numeric) continue;
@@ -26,7 +26,7 @@
     const size = Math.abs(value);
     if (unit === "%" && value < 0 && size < 1e-3) return "−0";
     if (unit === "%" && value > 0 && size < 1e-3) return size <= 1e-7 ? "0" : "<0.001";
-    // As many digits as tell nearly all from all.
+    // Enough digits to distinguish nearly all from all.
     const missing = Math.abs(100 - value);
     if (unit === "%" && missing > 0 && missing < 1) {
       if (missing <= 1e-7) return "100";
@@ -304,9 +304,9 @@
     const ys = span(drawn.map((row) => values[row])), room = 0.06 * (ys[1] - ys[0]);
     if (ys[0] >= 0 && ys[0] < 0.5 * ys[1]) ys[0] = 0; else ys[0] -= room;
     ys[1] += room;
-    const cut = ys[0] > 0 ? " The upright axis does not start at 0." : "";
+    const cut = ys[0] > 0 ? " The vertical axis does not start at 0." : "";
     const xs = span(drawn.map((row) => place[row])), margin = 0.03 * (xs[1] - xs[0]);
-    const { picture, toX, toY } = frameOf(760, 360, 76, 44, [xs[0] - margin, xs[1] + margin], ys, xColumn ? named(xColumn) : "place in the table", named(column));
+    const { picture, toX, toY } = frameOf(760, 360, 76, 44, [xs[0] - margin, xs[1] + margin], ys, xColumn ? named(xColumn) : "row number", named(column));
     // Lines join the pairs of one series; without series, those of one colour where every place is taken once.
     const series = data.series ? valuesOf(data.series) : null;
     const lines = new Map();
@@ -383,21 +383,21 @@
     }
     picture.append(svg("text", { x: width / 2, y: height - 6, "text-anchor": "middle" }, short(named(column))));
     byId("histogram").replaceChildren(picture);
-    byId("histogram-caption").textContent = (asPoints ? "Each point is one pair" : "How often each value occurs") + "; the mark is the median.";
+    byId("histogram-caption").textContent = (asPoints ? "Each point is one pair" : "Number of pairs per value") + "; the mark is the median.";
   }
 
   function drawPlots() {
     if (byId("plots-section").hidden) return;
     const column = columnOf.get(byId("quantity").value), colours = colouring();
     const usable = drawSeries(state.rows, column, colours);
-    // What is not certified is drawn, hollow, but counts in no statistic.
+    // Uncertified pairs are drawn hollow and excluded from every statistic.
     const certified = usable.filter((row) => data.kinds[row] !== "bad");
     drawHistogram(certified, column, colours);
     const left = state.rows.length - usable.length, hollow = usable.length - certified.length;
     const along = byId("along").value, values = valuesOf(column.name);
     const placeless = along ? state.rows.filter((row) => Number.isFinite(values[row]) && !Number.isFinite(valuesOf(along)[row])).length : 0;
     byId("plot-count").textContent = usable.length.toLocaleString("en") + (usable.length === 1 ? " pair" : " pairs") + (left > placeless ? "; " + (left - placeless) + " without a value" : "")
-      + (placeless ? "; " + placeless + " without " + short(columnOf.get(along).label, 24) + ", not drawn" : "") + (hollow ? "; " + hollow + " not certified, in no statistic" : "") + (state.rows.length < n ? " (filtered)" : "");
+      + (placeless ? "; " + placeless + " without " + short(columnOf.get(along).label, 24) + ", not drawn" : "") + (hollow ? "; " + hollow + " not certified, excluded from medians and histogram" : "") + (state.rows.length < n ? " (filtered)" : "");
     const drawn = new Set(usable.map(colours.of));
     byId("legend").replaceChildren(...(colours.names.length < 2 ? [] : [...colours.names.keys()].filter((k) => drawn.has(k)).map((k) => {
       const key = svg("svg", { viewBox: "-7 -7 14 14" }, marker(shapeOf(k), 0, 0, 5, { fill: colourOf(k) }));
@@ -422,7 +422,7 @@
   const first = quantities.some((c) => c.name === data.first) ? data.first : (quantities[0] || {}).name;
   if (n > 1 && quantities.length) {
     fill(byId("quantity"), quantities.map((c) => [c.name, named(c)]), first);
-    fill(byId("along"), [["", "place in the table"], ...numbers.filter((c) => c.carried || c.unit).map((c) => [c.name, named(c)])], data.time || "");
+    fill(byId("along"), [["", "row number"], ...numbers.filter((c) => c.carried || c.unit).map((c) => [c.name, named(c)])], data.time || "");
     const few = data.columns.filter((c) => c.name !== "status" || new Set(statuses).size > 1).filter((c) => c.name === "status" || c.carried || c.name === "backend")
       .filter((c) => { const size = new Set(data.values[c.name]).size; return size > 1 && size <= Math.max(60, COLOURS.length); });
     fill(byId("colour"), [["", "nothing"], ...few.map((c) => [c.name, c.label])], few.some((c) => c.name === data.group) ? data.group : "");

@@ -1,5 +1,5 @@
 """Gradients of the tiled Sinkhorn: potentials or values in, cotangents of cost, points and masses out.
 
-Every mode speaks the same language: log masses (-inf where there is none), a `Rule`, and the passes of a backend.
-It must not know how `sinkhorn` stops, nor build anything of size N x M beside the gradient of a stored cost.
+Every mode takes log masses (-inf where there is no mass) and `Settings`, and runs the one loop of `pairframe.tiled.loop`.
+Apart from `unrolled`, no mode builds anything of size N x M but the gradient of a stored cost.
 """

@@ -1,8 +1,8 @@
 """The gradient of a cost, summed over many plans in few passes.
 
-A plan of some iteration is the reference plan times a factor per row and a factor per column, so what many iterations
-contribute is the reference plan times a matrix of low rank: one exponential per entry and a matrix product for all of
-them. Where the factors would leave the range of the dtype, the term is added by a pass of its own instead.
+The plan of any iteration is a reference plan times a factor per row and a factor per column. The sum over many iterations
+is therefore the reference plan times a matrix of low rank: one exponential per entry and a matrix product for all of them.
+If the factors would leave the range of the dtype, a term is added by a separate pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pairframe.tiled.cost import Cost, DenseCost
 
 _MAX_RANK = 128
 _STRIP_ENTRIES = 1 << 19
-# A reference entry that underflowed would have contributed less than exp(this) times the smallest number: nothing.
+# A reference entry that underflows would contribute less than exp(this) times the smallest number, which is negligible.
 SAFE_EXPONENT = {torch.float64: 300.0, torch.float32: 40.0}
 
 
@@ -29,7 +29,7 @@ class CostGradient:
     reference_a, reference_b : (B, N), (B, M)
         Exponents of the reference plan; -inf where there is no mass.
     out : tuple of tensors
-        From `empty_gradient`: (dC,), or (dX, dY); added to in place. Empty where no gradient is wanted.
+        From `empty_gradient`: (dC,), or (dX, dY); added to in place. Empty if no gradient is needed.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CostGradient:
     def _add(self, log_a_hat: Tensor, log_b_hat: Tensor, x: Tensor | None, y: Tensor | None) -> None:
         if not self.out:
             return
-        ratio_a, ratio_b = _ratio(log_a_hat, self.reference_a), _ratio(log_b_hat, self.reference_b)
+        ratio_a, ratio_b = difference(log_a_hat, self.reference_a), difference(log_b_hat, self.reference_b)
         top_a, top_b = ratio_a.amax(1, keepdim=True), ratio_b.amax(1, keepdim=True)
         if bool((top_a + top_b > SAFE_EXPONENT[self.cost.dtype]).any()):
             self._add_alone(log_a_hat, log_b_hat, x, y)
@@ -75,7 +75,7 @@ class CostGradient:
         add_cost_gradient(self.cost, self.epsilon, log_a_hat, log_b_hat, x, y, self.passes, self.out)
 
     def flush(self) -> None:
-        """Add what is still waiting to `out`."""
+        """Add the pending terms to `out`."""
         if not self.rows:
             return
         rows, cols = torch.stack(self.rows, 2), torch.stack(self.cols, 1)  # (B, N, k), (B, k, M)
@@ -94,7 +94,7 @@ class CostGradient:
             self.out[0][b, i] += strip
             return
         x, y = self.cost.x[b, i].to(self.cost.dtype), self.cost.y[b].to(self.cost.dtype)
-        centre = x[:1]  # about a point of the strip: far from the origin the two terms would cancel
+        centre = x[:1]  # relative to a point of the strip: far from the origin the two terms would cancel
         x, y = x - centre, y - centre
         self.out[0][b, i] += 2.0 * (strip.sum(1, keepdim=True) * x - strip @ y)
         self.out[1][b] -= 2.0 * (strip.T @ x - strip.sum(0).unsqueeze(1) * y)
@@ -121,14 +121,14 @@ def add_cost_gradient(
 
 
 def empty_gradient(cost: Cost, wanted: bool) -> tuple[Tensor, ...]:
-    """Zeros for dC (B, N, M), or for dX (B, N, d) and dY (B, M, d); nothing if it is not wanted."""
+    """Zeros for dC (B, N, M), or for dX (B, N, d) and dY (B, M, d); empty if it is not needed."""
     if not wanted:
         return ()
     inputs = (cost.matrix,) if isinstance(cost, DenseCost) else (cost.x, cost.y)
     return tuple(torch.zeros(one.shape, dtype=cost.dtype, device=cost.device) for one in inputs)
 
 
-def _ratio(exponent: Tensor, reference: Tensor) -> Tensor:
-    """exponent - reference, -inf where either is."""
-    on = (exponent > -torch.inf) & (reference > -torch.inf)
-    return torch.where(on, exponent - torch.where(on, reference, 0.0), -torch.inf)
+def difference(exponents: Tensor, others: Tensor) -> Tensor:
+    """exponents - others; -inf where either is."""
+    on = (exponents > -torch.inf) & (others > -torch.inf)
+    return torch.where(on, exponents - torch.where(on, others, 0.0), -torch.inf)

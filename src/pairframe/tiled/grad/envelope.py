@@ -1,6 +1,6 @@
-"""Gradients of values, for free: at the optimum the potentials' own change does not matter.
+"""Gradients of values by the envelope theorem: at the optimum, the change of the potentials does not matter.
 
-d(value)/dC = P, d/da = f (hard) or -tau (e^(-f/tau) - 1) (soft), plus what the reference measure takes from a and b.
+d(value)/dC = P, d/da = f (hard) or -tau (e^(-f/tau) - 1) (soft), plus the terms of a reference that depends on a and b.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from torch import Tensor
 from pairframe.tiled.grad.cost_gradient import add_cost_gradient, empty_gradient
 from pairframe.tiled.grad.implicit import converged_state
 from pairframe.tiled.grad.masses import LogMasses
-from pairframe.tiled.grad.rule import Rule
 from pairframe.tiled.grad.settings import (
     AdjointFunction,
     BatchedFunction,
     Settings,
     cost_bars,
     cost_of,
-    exponents_of,
     wants_cost_gradient,
 )
 
@@ -36,14 +34,13 @@ def envelope_potentials(
 ) -> tuple[Tensor, Tensor]:
     """Converged potentials of which only the last half-update, f from g, is differentiated.
 
-    That is all a dual value needs, whether it is written in full (any derivative of the potentials drops out) or, for a
-    balanced problem, as <f, a> + <g, b>. It is not the gradient of any other function of f and g.
+    A dual value needs no more, whether it is written in full (the derivatives of the potentials cancel) or, for a balanced
+    problem, as <f, a> + <g, b>. For any other function of f and g the gradient is wrong.
     """
-    exponents_b, shift = _Solved.call(first, second, log_a, log_b, None, None, settings)[1:3]
-    rule = settings.rule
-    g = torch.where(log_b > -torch.inf, rule.epsilon * (exponents_b - shift.unsqueeze(1)), 0.0).to(log_b.dtype)
-    sums = live_row_log_sums(first, second, exponents_b, settings) - shift.unsqueeze(1).to(log_a.dtype)
-    return rule.f_of(log_a, sums), g
+    _, g0, shift = _Solution.call(first, second, log_a, log_b, None, None, settings)
+    a, b = settings.sides(log_a, log_b)
+    f0 = a.potential(a.updated(live_row_log_sums(first, second, b.exponents(g0), settings), shift))
+    return a.in_cost_units(f0, shift, settings.epsilon), b.in_cost_units(g0, -shift, settings.epsilon)
 
 
 def envelope_value(
@@ -55,7 +52,7 @@ def envelope_value(
     settings: Settings,
     with_reference: bool = True,
 ) -> Tensor:
-    """The dual value at the solution, (B,) float64, differentiable in everything that is given.
+    """The dual value at the solution, (B,) float64, differentiable in all tensors.
 
     Parameters
     ----------
@@ -63,31 +60,15 @@ def envelope_value(
     log_u, log_v : (B, N), (B, M)
         Log reference, finite; may depend on the masses.
     with_reference : bool
-        Whether eps sum u sum v is part of it.
+        Whether to include eps sum u sum v.
     """
-    rule = settings.rule
-    exponents_a, exponents_b, shift = _Solved.call(first, second, logs.a, logs.b, log_u, log_v, settings)
-    value = _dual_term(rule, rule.tau_a, logs.a, exponents_a, shift)
-    value = value + _dual_term(rule, rule.tau_b, logs.b, exponents_b, -shift)
-    rows = live_row_log_sums(first, second, _plus(exponents_b, log_v), settings)
-    plan_mass = _safe_exp(_plus(exponents_a, log_u).double(), rows.double()).sum(1)
-    value = value - rule.epsilon * plan_mass + logs.stranded_penalty(rule)
-    return value + rule.epsilon * _mass(log_u, logs.a) * _mass(log_v, logs.b) if with_reference else value
-
-
-def _dual_term(rule: Rule, tau: float | None, log_mass: Tensor, exponents: Tensor, shift: Tensor) -> Tensor:
-    """<a, f>, or -tau sum a (e^(-f/tau) - 1), (B,)."""
-    f = rule.epsilon * torch.where(log_mass > -torch.inf, exponents.double() + shift.unsqueeze(1), 0.0)
-    return (torch.exp(log_mass.double()) * (f if tau is None else -tau * torch.expm1(-f / tau))).sum(1)
-
-
-def _mass(log_reference: Tensor, log_mass: Tensor) -> Tensor:
-    """Sum of a reference over the entries with mass, (B,)."""
-    return torch.where(log_mass > -torch.inf, torch.exp(log_reference.double()), 0.0).sum(1)
-
-
-def _plus(exponents: Tensor, more: Tensor) -> Tensor:
-    return torch.where(exponents > -torch.inf, torch.where(exponents > -torch.inf, exponents, 0.0) + more, -torch.inf)
+    a, b = settings.sides(logs.a, logs.b, log_u, log_v)
+    f0, g0, shift = _Solution.call(first, second, logs.a, logs.b, log_u, log_v, settings)
+    rows = live_row_log_sums(first, second, b.exponents(g0), settings)
+    plan_mass = _safe_exp(a.exponents(f0).double(), rows.double()).sum(1)
+    value = a.dual_term(f0, shift) + b.dual_term(g0, -shift) - plan_mass
+    value = value + a.reference_total * b.reference_total if with_reference else value
+    return settings.epsilon * value + logs.stranded_penalty(settings)
 
 
 def _safe_exp(one: Tensor, other: Tensor) -> Tensor:
@@ -96,8 +77,8 @@ def _safe_exp(one: Tensor, other: Tensor) -> Tensor:
     return torch.where(on, torch.exp(torch.where(on, one, 0.0) + torch.where(on, other, 0.0)), 0.0)
 
 
-class _Solved(BatchedFunction):
-    """The solution as constants: exponents without reference and shift (B, N), (B, M), and the shift (B,) over eps."""
+class _Solution(BatchedFunction):
+    """The solution as constants: f0 (B, N), g0 (B, M) and shift (B,), over epsilon."""
 
     @staticmethod
     def forward(
@@ -112,7 +93,7 @@ class _Solved(BatchedFunction):
         log_a, log_b = log_a.detach(), log_b.detach()
         reference = None if log_u is None or log_v is None else (log_u.detach(), log_v.detach())
         state = converged_state(cost_of(first, second), log_a, log_b, settings, reference)
-        return *exponents_of(state, log_a, log_b), state.shift
+        return state.f0, state.g0, state.shift
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -126,7 +107,7 @@ class _Solved(BatchedFunction):
 class _RowLogSums(BatchedFunction):
     @staticmethod
     def forward(first: Tensor, second: Tensor | None, log_b_hat: Tensor, settings: Settings) -> Tensor:
-        sums: Tensor = settings.passes.log_sum_rows(cost_of(first, second), settings.rule.epsilon, log_b_hat.detach())
+        sums: Tensor = settings.passes.log_sum_rows(cost_of(first, second), settings.epsilon, log_b_hat.detach())
         return sums
 
     @staticmethod
@@ -150,7 +131,7 @@ class _RowLogSumsAdjoint(AdjointFunction):
         settings: Settings,
         wanted: bool,
     ) -> tuple[Tensor | None, ...]:
-        cost, epsilon, passes = cost_of(first, second), settings.rule.epsilon, settings.passes
+        cost, epsilon, passes = cost_of(first, second), settings.epsilon, settings.passes
         log_rows = torch.where(sums > -torch.inf, -sums, -torch.inf)
         bar_sums = torch.where(sums > -torch.inf, bar_sums, 0.0)
         gradient = empty_gradient(cost, wanted)

@@ -1,15 +1,15 @@
-"""The gradient of the fixed point itself: one linear solve, whatever number of iterations led there."""
+"""The gradient of the fixed point by one linear solve, independent of the iterations that led there."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pairframe.tiled.cost import Cost
-from pairframe.tiled.grad.conjugate_gradients import NotConvergedWarning, solve_adjoint
+from pairframe.tiled.errors import warn_not_converged
+from pairframe.tiled.grad.conjugate_gradients import solve_adjoint
 from pairframe.tiled.grad.cost_gradient import add_cost_gradient, empty_gradient
 from pairframe.tiled.grad.settings import (
     AdjointFunction,
@@ -17,12 +17,10 @@ from pairframe.tiled.grad.settings import (
     Settings,
     cost_bars,
     cost_of,
-    exponents_of,
     groups,
     wants_cost_gradient,
 )
-from pairframe.tiled.loop import Loop, State, Stopping
-from pairframe.tiled.translation import Side
+from pairframe.tiled.loop import State
 
 
 def implicit_potentials(
@@ -30,8 +28,8 @@ def implicit_potentials(
 ) -> tuple[Tensor, Tensor]:
     """Potentials (B, N), (B, M) of the fixed point; parameters as in `checkpoint_potentials`.
 
-    Warns with `NotConvergedWarning` when the solve stopped early, and, in the backward, when the plan so nearly falls into
-    parts that the gradient is off by more than the threshold says.
+    Warns with `NotConvergedWarning` if the solve stopped early, and, in the backward, if the plan so nearly separates into
+    parts that the gradient is less exact than the threshold promises.
     """
     f, g, *_ = _Potentials.call(first, second, log_a, log_b, settings)
     return f, g
@@ -40,24 +38,17 @@ def implicit_potentials(
 def converged_state(
     cost: Cost, log_a: Tensor, log_b: Tensor, settings: Settings, reference: tuple[Tensor, Tensor] | None = None
 ) -> State:
-    """Run the forward loop, with the counting reference unless log u (B, N), log v (B, M) are given; warn if it fails."""
-    rule = settings.rule
-    log_u, log_v = (torch.zeros_like(log_a), torch.zeros_like(log_b)) if reference is None else reference
-    side_a = Side(log_a, log_u, None if rule.tau_a is None else rule.tau_a / rule.epsilon)
-    side_b = Side(log_b, log_v, None if rule.tau_b is None else rule.tau_b / rule.epsilon)
+    """Run the forward loop and warn if it stops early; the reference is counting unless (log u, log v) are given."""
     with torch.no_grad():
-        loop = Loop(cost, rule.epsilon, side_a, side_b, settings.passes)
-        stopping = Stopping(settings.max_iters, settings.threshold)
-        state = loop.run_symmetric(stopping) if settings.symmetric else loop.run(stopping)
+        loop = settings.loop(cost, log_a, log_b, *(reference or ()))
+        state = loop.run_symmetric(settings.stopping) if settings.symmetric else loop.run(settings.stopping)
     if not bool(state.converged.all()):
-        warnings.warn(
+        warn_not_converged(
             f"{int((~state.converged).sum())} of {cost.batch} problems stopped after {settings.max_iters} iterations at a "
             f"marginal error of up to {float(state.residual.max()):.1g} and steps of up to {float(state.change.max()):.1g} "
-            f"epsilon (threshold {settings.threshold:.1g}), and their gradients are off by as much or more; raise max_iters or "
-            "epsilon, loosen the threshold (float32 cannot meet 1e-6 once potentials pass ten epsilon), or use "
+            f"epsilon (threshold {settings.threshold:.1g}); their gradients have at least that error. To fix: raise max_iters "
+            "or epsilon, loosen the threshold (float32 cannot reach 1e-6 if potentials exceed ten epsilon), or use "
             'grad="checkpoint", which is exact for the iterations that were run',
-            NotConvergedWarning,
-            stacklevel=4,
         )
     return state
 
@@ -67,14 +58,14 @@ class _Potentials(BatchedFunction):
     def forward(
         first: Tensor, second: Tensor | None, log_a: Tensor, log_b: Tensor, settings: Settings
     ) -> tuple[Tensor, ...]:
-        log_a, log_b, rule = log_a.detach(), log_b.detach(), settings.rule
+        log_a, log_b, epsilon = log_a.detach(), log_b.detach(), settings.epsilon
+        a, b = settings.sides(log_a, log_b)
         state = converged_state(cost_of(first, second), log_a, log_b, settings)
-        shift = state.shift.unsqueeze(1)
-        f = torch.where(log_a > -torch.inf, rule.epsilon * (state.f0 + shift), 0.0).to(log_a.dtype)
-        g = torch.where(log_b > -torch.inf, rule.epsilon * (state.g0 - shift), 0.0).to(log_b.dtype)
-        # The exponents without the shift have more digits of the plan than f and g.
-        asked = rule.asked(log_a, f, rule.tau_a), rule.asked(log_b, g, rule.tau_b)
-        return f, g, *exponents_of(state, log_a, log_b), *asked
+        f0, g0, shift = state.f0, state.g0, state.shift
+        f, g = a.in_cost_units(f0, shift, epsilon), b.in_cost_units(g0, -shift, epsilon)
+        # The exponents without the shift carry more digits of the plan than f and g.
+        implied = torch.exp(a.log_implied(f0, shift)), torch.exp(b.log_implied(g0, -shift))
+        return f, g, a.exponents(f0), b.exponents(g0), *(one.to(f.dtype) for one in implied)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -98,22 +89,21 @@ class _Adjoint(AdjointFunction):
         second: Tensor | None,
         exponents_a: Tensor,
         exponents_b: Tensor,
-        asked_a: Tensor,
-        asked_b: Tensor,
+        implied_a: Tensor,
+        implied_b: Tensor,
         settings: Settings,
         wanted: bool,
     ) -> tuple[Tensor | None, ...]:
-        cost, rule = cost_of(first, second), settings.rule
+        cost, epsilon = cost_of(first, second), settings.epsilon
         bar_f = torch.where(exponents_a > -torch.inf, bar_f, 0.0)
         bar_g = torch.where(exponents_b > -torch.inf, bar_g, 0.0)
         gradient = empty_gradient(cost, wanted)
         bars = []
         for b, part in groups(cost):
             plan = (exponents_a[b], exponents_b[b])
-            asked, bar = (asked_a[b], asked_b[b]), (bar_f[b], bar_g[b])
-            x, y, p, q = solve_adjoint(part, rule, *plan, asked, *bar, settings.passes, settings.threshold)
+            x, y, p, q = solve_adjoint(part, plan, (implied_a[b], implied_b[b]), (bar_f[b], bar_g[b]), settings)
             if wanted:
-                add_cost_gradient(part, rule.epsilon, *plan, x, y, settings.passes, tuple(one[b] for one in gradient))
-            bars.append((rule.epsilon * x * p, rule.epsilon * y * q))
+                add_cost_gradient(part, epsilon, *plan, x, y, settings.passes, tuple(one[b] for one in gradient))
+            bars.append((epsilon * x * p, epsilon * y * q))
         bar_log_a, bar_log_b = (torch.cat(one) for one in zip(*bars, strict=True))
         return *cost_bars(gradient, first.dtype), bar_log_a, bar_log_b

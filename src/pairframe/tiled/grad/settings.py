@@ -1,4 +1,4 @@
-"""What a gradient function needs beside its tensors, and how tensors become costs and groups of the batch."""
+"""Settings of the gradient functions, and the base class through which vmap and autograd call them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,66 @@ from torch import Tensor
 
 from pairframe.tiled.cost import Cost, DenseCost, PointCost
 from pairframe.tiled.errors import TiledError
-from pairframe.tiled.grad.rule import Rule
-from pairframe.tiled.loop import State
+from pairframe.tiled.loop import Loop, Stopping
+from pairframe.tiled.side import Side
 
-# Above this many cost entries a batch element is worth a loop of its own: it stops when it has converged.
+# Above this many cost entries the backward works on one batch element at a time.
 _ALONE = 1 << 16
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that is no tensor.
+    """Everything but the tensors.
 
     Attributes
     ----------
-    rule : Rule
+    epsilon : float
+        Cost units.
+    tau_a, tau_b : float or None
+        Marginal penalty of each side, cost units; None for a hard marginal.
     passes : module
-        `pairframe.tiled.passes` or the same functions for another device.
+        `pairframe.tiled.passes`, or a module with the same functions for another device.
     max_iters : int
     threshold : float
-        On max |df|/eps and on the marginal residual; 0 never stops early.
+        See `Stopping`; 0 runs all of `max_iters`.
     grad_iters : int
         How many of the last iterations are differentiated; 0 means all.
     symmetric : bool
         The problem is of a measure with itself, and solved with f = g.
+    renormalize : bool
+        Masses are scaled to a sum of 1 after masking, and gradients are those of the given masses.
     """
 
-    rule: Rule
+    epsilon: float
+    tau_a: float | None
+    tau_b: float | None
     passes: ModuleType
     max_iters: int
     threshold: float
     grad_iters: int = 0
     symmetric: bool = False
+    renormalize: bool = False
+
+    @property
+    def is_balanced(self) -> bool:
+        """Both marginals are hard: the potentials have a gauge."""
+        return self.tau_a is None and self.tau_b is None
+
+    @property
+    def stopping(self) -> Stopping:
+        return Stopping(self.max_iters, self.threshold)
+
+    def sides(
+        self, log_a: Tensor, log_b: Tensor, log_u: Tensor | None = None, log_v: Tensor | None = None
+    ) -> tuple[Side, Side]:
+        """Both sides of the problem; with the counting reference unless log u (B, N), log v (B, M) are given."""
+        return Side.of(log_a, log_u, self.tau_a, self.epsilon), Side.of(log_b, log_v, self.tau_b, self.epsilon)
+
+    def loop(
+        self, cost: Cost, log_a: Tensor, log_b: Tensor, log_u: Tensor | None = None, log_v: Tensor | None = None
+    ) -> Loop:
+        """The loop that solves the problem; log masses and reference as in `sides`."""
+        return Loop(cost, self.epsilon, *self.sides(log_a, log_b, log_u, log_v), self.passes)
 
 
 def cost_of(first: Tensor, second: Tensor | None) -> Cost:
@@ -51,7 +80,7 @@ def cost_of(first: Tensor, second: Tensor | None) -> Cost:
 
 
 def groups(cost: Cost) -> Iterator[tuple[slice, Cost]]:
-    """Slices of the batch that are worked on together: all of a small problem, one element of a large one."""
+    """Slices of the batch to work on together: all of it for small problems, one element for large ones."""
     if cost.batch == 1 or cost.n * cost.m < _ALONE:
         yield slice(0, cost.batch), cost
         return
@@ -60,7 +89,7 @@ def groups(cost: Cost) -> Iterator[tuple[slice, Cost]]:
 
 
 def cost_bars(gradient: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
-    """Cotangents of (first, second) from (dC,), (dX, dY), or () where none were wanted."""
+    """Cotangents of (first, second) from (dC,), (dX, dY), or () if none is needed."""
     padded = (*(one.to(dtype) for one in gradient), None, None)
     return padded[0], padded[1]
 
@@ -70,22 +99,17 @@ def wants_cost_gradient(ctx: Any) -> bool:
     return bool(ctx.needs_input_grad[0] or ctx.needs_input_grad[1])
 
 
-def exponents_of(state: State, log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Where a loop ended, without its shift: (B, N), (B, M), -inf where there is no mass."""
-    return torch.where(log_a > -torch.inf, state.f0, -torch.inf), torch.where(log_b > -torch.inf, state.g0, -torch.inf)
-
-
 class BatchedFunction(torch.autograd.Function):
-    """A function on batches: vmap folds its axis into the batch, and a derivative of it is refused with advice."""
+    """A function on batches: vmap folds its axis into the batch, and forward mode raises an error with advice."""
 
     @classmethod
     def call(cls, *args: Any) -> Any:
-        """`apply`, which torch leaves without types."""
+        """`apply`, typed."""
         return cls.apply(*args)  # type: ignore[no-untyped-call]
 
     @classmethod
     def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        """(V, B, ...) runs as (V B, ...). What is not mapped over is repeated."""
+        """(V, B, ...) runs as (V B, ...). Tensors without a mapped axis are repeated."""
         flat = [
             _fold(arg, dim, info.batch_size) if isinstance(arg, Tensor) else arg
             for arg, dim in zip(args, in_dims, strict=True)
@@ -109,7 +133,7 @@ class BatchedFunction(torch.autograd.Function):
 
 
 class AdjointFunction(BatchedFunction):
-    """The backward of a `BatchedFunction`: keeps nothing, and there is no second derivative."""
+    """The backward of a `BatchedFunction`. It saves nothing, and has no derivative itself."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
@@ -120,7 +144,8 @@ class AdjointFunction(BatchedFunction):
         raise TiledError(
             "a first derivative",
             "a derivative of a gradient of the tiled Sinkhorn",
-            'use grad="unrolled" (threshold=0), which autograd can differentiate any number of times',
+            'use sinkhorn_differentiable with grad="unrolled" and threshold=0, which autograd can differentiate any number '
+            "of times, and write a value or divergence as a function of its potentials",
         )
 
 

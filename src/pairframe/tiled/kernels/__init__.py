@@ -1,5 +1,5 @@
-"""Triton source of the tiled engine's passes, and how it is launched, tuned and compiled ahead of time.
+"""The Triton kernels of the tiled engine's passes, their block shapes, and how they are launched and tuned.
 
-Device pointers, sizes and block shapes come in, results are written in place; tensors are checked one floor up, in
-`triton_passes` and `grid_softmin`. Importing this package loads no triton; its modules do.
+Device pointers, sizes and block shapes come in; results are written in place. Tensors are checked by the callers,
+`triton_passes` and `grid_softmin`. Importing this package does not load Triton; its modules do.
 """

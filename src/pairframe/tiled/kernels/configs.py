@@ -1,7 +1,7 @@
-"""Block shapes: what the autotuner chooses from on a GPU; the first of each is taken where nothing is timed.
+"""Block shapes for the autotuner to choose from on a GPU; elsewhere the first is used.
 
-Elements of a tile per thread decide over registers: 16 in float32 and 8 in float64 leave room for the next tile
-and for a second block on the same multiprocessor; half of that where each output is a row of several numbers.
+The number of tile elements per thread determines the registers: 16 in float32 and 8 in float64 leave room for the next
+tile and for a second block on the same multiprocessor. Kernels with several numbers per output use half of that.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Blocks:
-    """Outputs and inputs per tile, and how a GPU runs it."""
+    """Outputs and inputs per tile, and launch options."""
 
     bp: int
     bq: int
     warps: int = 4
     stages: int = 2
-    registers: int = 168  # a thread may use: three blocks of four warps fit on a multiprocessor
+    registers: int = 168  # at most, per thread: three blocks of four warps fit on a multiprocessor
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What decides over the choice, beside the kernel: where neighbours lie in memory, and in which numbers.
+    """The properties of a pass, apart from the kernel, that determine the choice.
 
     Attributes
     ----------
     turned : bool
-        Neighbouring outputs, not inputs, are neighbours in memory: a column update of a stored cost.
+        Outputs, not inputs, are contiguous in memory: a column update of a stored cost.
     double : bool
         float64.
     product : bool
         The cost is a matrix product of coordinates.
     wide : bool
-        Each output is a row of several numbers.
+        Each output consists of several numbers.
     """
 
     turned: bool = False
@@ -43,7 +43,7 @@ class Shape:
 
 
 def choices(shape: Shape) -> tuple[Blocks, ...]:
-    """For every kernel that streams over a cost."""
+    """Choices for the kernels that stream over a cost."""
     if shape.product:
         return (Blocks(64, 32),) if shape.wide else (Blocks(64, 32), Blocks(32, 32))
     if shape.wide:
@@ -55,8 +55,8 @@ def choices(shape: Shape) -> tuple[Blocks, ...]:
 
 
 def elementwise(double: bool) -> Blocks:
-    """For the gradient of a stored cost: each entry is read and written once, nothing to tune."""
+    """Blocks for the gradient of a stored cost: each entry is read and written once, so there is nothing to tune."""
     return Blocks(8, 128) if double else Blocks(16, 128)
 
 
-GRID = Blocks(32, 64, warps=4)  # outputs and inputs of a tile of the grid pass; small, because windows are
+GRID = Blocks(32, 64, warps=4)  # tiles of the grid pass; small, because its windows are small

@@ -15,7 +15,7 @@ def dense_gradient_kernel(
     n_batch, n_p, n_q,
     BP: tl.constexpr, BQ: tl.constexpr,
 ):  # fmt: skip
-    """Adds G into `out` (B, P, Q) by its strides; grid (blocks of p x batch, blocks of q)."""
+    """Add G to `out` (B, P, Q) by its strides; grid (blocks of p x batch, blocks of q)."""
     ACC: tl.constexpr = u.dtype.element_ty
     b, p0 = place(n_p, n_batch, BP)
     q0 = tl.program_id(1) * BQ
@@ -42,8 +42,8 @@ def point_gradient_kernel(
 ):  # fmt: skip
     """``2 sum_q G_pq (x_p - y_q)`` into `out` (chunks, B, P, DIM), KB dimensions at a time.
 
-    Grid (blocks of p x batch, chunks of q, blocks of dimensions); x (B, P, DIM), y (B, Q, DIM). Tiles are turned, (BQ, BP),
-    as in `plan_times_matrix_kernel`.
+    Grid (blocks of p x batch, chunks of q, blocks of dimensions); x (B, P, DIM), y (B, Q, DIM). Tiles are transposed,
+    (BQ, BP), as in `plan_times_matrix_kernel`.
     """
     ACC: tl.constexpr = out.dtype.element_ty
     b, p0 = place(n_p, n_batch, BP)

@@ -1,8 +1,9 @@
 """One axis of the grid's Gaussian kernel: ``out_i = log sum_j exp(h_j - (i - j)^2 / eps)`` along rows, at any epsilon.
 
-A program owns BP outputs of a row and visits tiles of BQ inputs, the nearest first, with a running maximum and sum. A tile
-whose best term lies below every output's maximum by more than `cut` cannot change a digit and is passed over: at fixed blur
-the work is linear in the pixels. Nothing else is left out, so holes, spikes and tiny epsilons need no second method.
+A program computes BP outputs of a row and visits tiles of BQ inputs, nearest first, with a running maximum and sum. It
+skips a tile if its largest term is below every output's maximum by more than `cut`, so that it cannot change a digit: at
+fixed blur the cost is linear in the pixels. Nothing else is skipped, so holes, spikes and tiny epsilons need no second
+method.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
@@ -29,7 +30,7 @@ def grid_pass_kernel(
     tile_top : (B, R, n_tiles) the largest h of each BQ inputs.
     phi : (B, c, R, n_in) channels to average, in the dtype of `h`; unused without WITH_MEANS.
     scale : (B,) log2(e) / eps.
-    out, means : (B, R, n_out), (B, c, R, n_out) by strides, so that a pass hands its result on turned.
+    out, means : (B, R, n_out), (B, c, R, n_out) by strides, so that a pass can write its result transposed.
     offset : input coordinate of output 0.
     cut : terms below ``2^-cut`` of an output's largest are dropped.
     FAST_EXP : exponents stay float64, their differences are exponentiated in float32.

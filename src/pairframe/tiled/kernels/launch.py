@@ -1,4 +1,4 @@
-"""Running a kernel: tuned on a GPU, with the first choice of blocks in the interpreter."""
+"""Launch a kernel: tuned on a GPU, with the first choice of blocks in the interpreter."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _KEYS = ("bucket_p", "bucket_q", "DIM")
 
 
 def is_interpreted() -> bool:
-    """Whether kernels run in triton's interpreter; it is decided by the environment when triton is first imported."""
+    """Whether kernels run in Triton's interpreter; the environment decides when Triton is first imported."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def bucket(size: int) -> int:
-    """`size` rounded up to a power of two: one tuning serves all sizes of a bucket."""
+    """`size` rounded up to a power of two; all sizes of a bucket share one tuning."""
     return 1 << max(size - 1, 0).bit_length()
 
 
 def run(kernel: Any, choices: tuple[Blocks, ...], grid: Grid, arguments: dict[str, Any], device: torch.device) -> None:
     """Launch `kernel` on `grid`, a function of the blocks {"BP": ..., "BQ": ...}."""
-    # Fusing multiplications and additions is what we want; saying so keeps triton from asking.
+    # Fused multiply-add is requested explicitly, because Triton warns if it has to fall back to its default.
     with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
         if is_interpreted() or len(choices) == 1:
             blocks = choices[0]
@@ -47,7 +47,7 @@ def run(kernel: Any, choices: tuple[Blocks, ...], grid: Grid, arguments: dict[st
 
 @cache
 def tuned(kernel: Any, choices: tuple[Blocks, ...], timer: Callable[..., Any] | None = None) -> Any:
-    """`kernel` with its blocks chosen by timing, once per dtype, dimension and bucket of sizes."""
+    """`kernel` with blocks chosen by timing, once per dtype, dimension and bucket of sizes."""
     import triton
 
     configs = [

@@ -19,11 +19,11 @@ def log_sum_kernel(
 
     Parameters
     ----------
-    cost : (B, P, Q) by strides; unused with DIM > 0, as `x` (B, P, DIM) and `y` (B, Q, DIM) are without.
+    cost : (B, P, Q) by strides if DIM = 0; otherwise the points `x` (B, P, DIM) and `y` (B, Q, DIM) are used.
     log_weight : (B, Q) natural logarithms.
     scale : (1,) log2(e) / eps: a tensor, because float arguments of a kernel are float32.
-    out : (chunks, B, P) natural logarithms; its dtype is the one that is computed in.
-    bucket_p, bucket_q : sizes rounded up to powers of two, keys of the autotuner only.
+    out : (chunks, B, P) natural logarithms; its dtype is that of the computation.
+    bucket_p, bucket_q : sizes rounded up to powers of two; only keys for the autotuner.
     """
     ACC: tl.constexpr = out.dtype.element_ty
     b, p0 = place(n_p, n_batch, BP)

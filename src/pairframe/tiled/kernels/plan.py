@@ -22,7 +22,7 @@ def plan_times_vector_kernel(
     log_p, log_q : (B, P), (B, Q) natural logarithms.
     values : (B, Q) in the dtype of `out`.
     out : (chunks, B, P).
-    The rest is `log_sum_kernel`'s.
+    Other arguments as in `log_sum_kernel`.
     """
     ACC: tl.constexpr = out.dtype.element_ty
     b, p0 = place(n_p, n_batch, BP)
@@ -35,7 +35,7 @@ def plan_times_vector_kernel(
     values += b * n_q
     per_cost = tl.load(scale)
     a = exponents(log_p + b * n_p, p, n_p, ACC)
-    sums = tl.zeros((BP, BQ), ACC)  # a slot for each place in a tile: no exchange between threads until the end
+    sums = tl.zeros((BP, BQ), ACC)  # a slot per tile element, so that threads exchange nothing until the end
     for q0 in range(part * chunk, min(part * chunk + chunk, n_q), BQ):
         q = q0 + tl.arange(0, BQ)
         tile = cost_tile(cost, stride_p, stride_q, x, y, p0, q0, n_p, n_q, ACC, DIM, PRODUCT, BP, BQ)
@@ -52,7 +52,7 @@ def plan_times_matrix_kernel(
 ):  # fmt: skip
     """The same for `values` (B, Q, K) into `out` (chunks, B, P, K), KB columns at a time on axis 2 of the grid.
 
-    The tile is turned, (BQ, BP): neighbouring threads have neighbouring outputs, and each sums over q by itself.
+    The tile is transposed, (BQ, BP): neighbouring threads have neighbouring outputs, and each sums over q by itself.
     """
     ACC: tl.constexpr = out.dtype.element_ty
     b, p0 = place(n_p, n_batch, BP)
@@ -84,7 +84,7 @@ def plan_cost_kernel(
     n_batch, n_p, n_q, chunk, bucket_p, bucket_q,
     DIM: tl.constexpr, PRODUCT: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr,
 ):  # fmt: skip
-    """``sum_q P_pq C_pq`` into `out` (chunks, B, P); an infinite cost that carries nothing costs nothing."""
+    """``sum_q P_pq C_pq`` into `out` (chunks, B, P); an infinite cost without mass contributes nothing."""
     ACC: tl.constexpr = out.dtype.element_ty
     b, p0 = place(n_p, n_batch, BP)
     part = tl.program_id(1)

@@ -1,7 +1,7 @@
-"""What every kernel over a cost shares: where a program works, and one tile of the cost in its registers.
+"""Building blocks of all kernels over a cost: the place of a program, and a tile of the cost in registers.
 
-A program owns BP outputs `p` and walks over the inputs `q` in tiles of BQ. Rows and columns are one kernel: the strides of
-the cost are swapped, and with them the side that is called `p`.
+A program computes BP outputs `p` and loops over the inputs `q` in tiles of BQ. Rows and columns use the same kernel with
+the strides of the cost, and the roles of `p` and `q`, swapped.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
@@ -12,7 +12,7 @@ import triton.language as tl
 
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
-LOWEST = tl.constexpr(-1e38)  # below every exponent, in float32 too
+LOWEST = tl.constexpr(-1e38)  # below every exponent, even in float32
 
 
 @triton.jit
@@ -35,7 +35,7 @@ def cost_tile(
     p, q = p0 + tl.arange(0, BP), q0 + tl.arange(0, BQ)
     on_p, on_q = p < n_p, q < n_q
     if DIM == 0:
-        # The tile's corner may lie beyond 2^31 entries, the tile itself does not reach that far.
+        # The offset of the corner may exceed 2^31 entries; offsets within the tile do not.
         corner = cost + tl.cast(p0, tl.int64) * stride_p + tl.cast(q0, tl.int64) * stride_q
         inside = tl.arange(0, BP)[:, None] * stride_p + tl.arange(0, BQ)[None, :] * stride_q
         tile = tl.load(corner + inside, mask=on_p[:, None] & on_q[None, :], other=0.0).to(ACC)
@@ -68,10 +68,10 @@ def exponents(log_weight, index, count, ACC: tl.constexpr):
 
 @triton.jit
 def add_to_log_sum(top, total, z):
-    """Take exponents z into running maxima and sums of powers of two, all (BP, BQ): every slot of a tile has its own.
+    """Add exponents z to running maxima and sums of powers of two, one of each per slot of a tile, all (BP, BQ).
 
-    So nothing is exchanged between threads until the end, and one exponential is enough: of the new term and the old sum,
-    one keeps its scale. `top` starts at LOWEST, a number, so that -inf adds nothing and makes no NaN.
+    Threads exchange nothing until the end, and one exponential suffices: either the new term or the old sum keeps its
+    scale. `top` starts at LOWEST, a finite number, so that -inf adds nothing and no NaN arises.
     """
     rise = z - top
     share = tl.exp2(-tl.abs(rise))
@@ -80,12 +80,12 @@ def add_to_log_sum(top, total, z):
 
 @triton.jit
 def log_of(top, total):
-    """top + log2(total), -inf where nothing was summed."""
+    """top + log2(total), -inf for an empty sum."""
     return tl.where(total > 0.0, top + tl.log2(tl.where(total > 0.0, total, 1.0)), float("-inf"))
 
 
 @triton.jit
 def log_of_slots(top, total):
-    """log2 of the sum over axis 1 of the slots, (BP,); -inf where nothing was summed."""
+    """log2 of the sum over axis 1 of the slots, (BP,); -inf for an empty sum."""
     highest = tl.max(top, 1)
     return log_of(highest, tl.sum(total * tl.exp2(top - highest[:, None]), 1))

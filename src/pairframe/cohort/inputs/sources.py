@@ -1,0 +1,148 @@
+"""`read_tasks`: tasks from a manifest, a folder, a pattern or a stack of labels."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pairframe.cohort.inputs.manifest import absolute, read_manifest
+from pairframe.cohort.inputs.pairing import Frame, natural_key, pair_frames
+from pairframe.cohort.inputs.tables import SUFFIXES
+from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
+from pairframe.errors import ManifestError
+from pairframe.masks import count_pages, list_labels
+from pairframe.masks.readers import FORMATS
+from pairframe.results import ResultStore
+from pairframe.results.store import OUR_NAMES
+
+Manifest = str | os.PathLike[str] | Sequence[PairTask]
+
+
+def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTask]:
+    """All pairs to compare. Only names and headers are read, and nothing is written.
+
+    Parameters
+    ----------
+    manifest : path or tasks
+        A .csv, .tsv or .parquet table of pairs or frames; a folder of frames (one series), or of folders of frames (a
+        series each); a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
+        is a series; or tasks made by hand.
+    pairing : str
+        How frames make pairs; see `pair_frames`.
+    """
+    tasks = _read(os.fspath(manifest), pairing) if isinstance(manifest, str | os.PathLike) else list(manifest)
+    check_tasks(tasks)
+    return tasks
+
+
+def _read(text: str, pairing: str) -> list[PairTask]:
+    path = Path(text)
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return read_manifest(path, pairing)
+    if suffix in FORMATS and path.exists():
+        return pair_frames(_stack(path), pairing)
+    if path.is_dir():
+        return pair_frames(_folder(path), pairing)
+    if glob.has_magic(text):
+        found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
+        masks = [path for path in found if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+        return pair_frames(_files(masks), pairing)
+    raise ManifestError(
+        f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
+        f"{text!r}, " + ("which is none of these" if path.exists() else "which does not exist"),
+        "check the path; a pattern needs quotes around it, such as 'masks/*.png'",
+    )
+
+
+def _folder(folder: Path) -> list[Frame]:
+    files = _masks_in(folder)
+    if not files:
+        inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        files = [file for path in inner for file in _masks_in(path)]
+    return _files(files)
+
+
+def _masks_in(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+
+
+def _is_a_result(path: Path) -> bool:
+    """Whether a run wrote it: the folder of results may be among the masks."""
+    path = path.absolute()
+    return any(
+        path.relative_to(folder).parts[0] in OUR_NAMES and ResultStore(folder).exists() for folder in path.parents
+    )
+
+
+def _files(paths: Iterable[Path]) -> list[Frame]:
+    """One series per folder, or several if the file names differ in more than a number."""
+    by_folder: dict[Path, list[Path]] = {}
+    for path in sorted((Path(absolute(str(path), Path.cwd())) for path in paths), key=lambda p: natural_key(str(p))):
+        if not path.name.startswith("."):
+            by_folder.setdefault(path.parent, []).append(path)
+    if not by_folder:
+        raise ManifestError(
+            f"masks ({', '.join(FORMATS)})", "none", "check the folder or the pattern, or write a manifest"
+        )
+    folders = [folder.name for folder in by_folder]
+    base = Path(os.path.commonpath([str(folder) for folder in by_folder]))
+    frames = []
+    for folder, files in by_folder.items():
+        # Folders with the same name are distinguished by their paths.
+        series = folder.name if folders.count(folder.name) == 1 else str(folder.relative_to(base))
+        for (name, numbers), members in _series_in(files):
+            own = series if name is None else name if len(by_folder) == 1 else f"{series} {name}"
+            frames += [
+                Frame(own, number, MaskRef(str(file), file.name)) for number, file in zip(numbers, members, strict=True)
+            ]
+    return frames
+
+
+def _series_in(files: list[Path]) -> list[tuple[tuple[str | None, list[str]], list[Path]]]:
+    """Series of a folder, with their names and the names of their frames.
+
+    Files whose names differ in their last number alone are a series, and that number is the frame: ``embA_t0``, ``embA_t1``
+    and ``embB_t0``, ``embB_t1`` are two. One series beside odd ones has the folder's name (None). Where no two files
+    are alike, all are one series in the order of their whole names.
+    """
+    by_words: dict[tuple[str, ...], list[Path]] = {}
+    for file in files:
+        by_words.setdefault(_words_around_number(file.stem), []).append(file)
+    alike = [words for words, members in by_words.items() if len(members) > 1]
+    if not alike:
+        return [((None, [file.stem for file in files]), files)]
+    found = []
+    for words, members in by_words.items():
+        name = None if alike == [words] else "".join(words).strip("_-. ") or members[0].stem
+        found.append(((name, _numbers([file.stem for file in members])), members))
+    return found
+
+
+def _words_around_number(stem: str) -> tuple[str, ...]:
+    """The text before and after the last number of a name; the whole name if it has no number."""
+    match = re.fullmatch(r"(.*?)([0-9]{1,18})([^0-9]*)", stem, re.DOTALL)
+    return (stem,) if match is None else (match[1], match[3])
+
+
+def _numbers(stems: list[str]) -> list[str]:
+    """The last number of each name, or the whole names if two have the same number (``t1`` and ``t01``)."""
+    found = [re.findall(r"[0-9]+", stem)[-1:] or [stem] for stem in stems]
+    numbers = [name for (name,) in found]
+    keys = {int(name) if name.isdigit() else name for name in numbers}
+    return numbers if len(keys) == len(stems) else stems
+
+
+def _stack(path: Path) -> list[Frame]:
+    """A frame per id and page; pages without the id are left out."""
+    spec = absolute(str(path), Path.cwd())
+    pages = count_pages(spec)
+    frames = []
+    for page in range(pages):
+        for label in list_labels(spec, page=page):
+            mask = MaskRef(f"{spec}@{page}:{label}", f"{path.name}@{page}:{label}")
+            frames.append(Frame(str(label), str(page), mask))
+    return frames

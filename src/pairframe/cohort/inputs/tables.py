@@ -1,0 +1,150 @@
+"""Manifests as plain rows, from text files and Parquet; each row knows its line, for error messages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pairframe import files
+from pairframe.cohort.inputs.tasks import Scalar
+from pairframe.errors import ManifestError
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_MORE_DIGITS_THAN_NUMBERS_HAVE = re.compile(r"[+-]?[0-9]{19,}")
+_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf|-inf")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table. `where` is its place: ``line 7`` of a text file, ``row 6`` of Parquet."""
+
+    where: str
+    cells: dict[str, Scalar]
+
+    def text(self, name: str) -> str:
+        """A cell as text; empty if it has no value."""
+        value = self.cells.get(name)
+        return "" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class ManifestTable:
+    """Column names and lines of a manifest."""
+
+    path: Path
+    names: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def read_manifest_table(path: Path) -> ManifestTable:
+    """Read a .csv (comma or semicolon), .tsv or .parquet file."""
+    try:
+        names, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
+    except FileNotFoundError as error:
+        raise ManifestError("an existing manifest", repr(str(path)), "check the path") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ManifestError(
+            "a manifest that can be read: csv or tsv in UTF-8, or parquet", f"{str(path)!r}: {error}", "write it again"
+        ) from error
+    if len(set(names)) != len(names) or "" in names:
+        raise ManifestError(
+            "a different name for every column", f"{', '.join(map(repr, names))[:200]}", "name the columns in line 1"
+        )
+    if not rows:
+        raise ManifestError("at least one line below the names", f"none in {str(path)!r}", "add the masks to compare")
+    return ManifestTable(path, tuple(names), tuple(rows))
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path) -> tuple[list[str], list[Line]]:
+    with io.TextIOWrapper(files.open_regular(path), encoding="utf-8-sig", newline="") as stream:
+        head = stream.readline()
+        stream.seek(0)
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ";" if ";" in head and "," not in head else ","
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        names = [name.strip().removeprefix("\ufeff") for name in next(reader, [])]
+        rows = []
+        for cells in reader:
+            if not any(cells):
+                continue
+            if len(cells) != len(names):
+                raise ManifestError(
+                    f"{len(names)} cells in every line",
+                    f"{len(cells)} in line {reader.line_num} of {path.name!r}",
+                    "complete the line; put quotes around cells that hold the separator",
+                )
+            rows.append((f"line {reader.line_num}", cells))
+    typed = [_typed(name, [cells[k] for _, cells in rows]) for k, name in enumerate(names)]
+    lines = [
+        Line(where, {name: column[i] for name, column in zip(names, typed, strict=True)})
+        for i, (where, _) in enumerate(rows)
+    ]
+    return names, lines
+
+
+_STAYS_TEXT = ("pair_id", "source", "target", "path", "series", "frame")
+
+
+def _typed(name: str, cells: Sequence[str]) -> list[Scalar]:
+    """A column as integers, floats or booleans if all of its cells are; ``007`` is a name, not a number."""
+    filled = [cell for cell in cells if cell != ""]
+    convert: Any = str
+    if name in _STAYS_TEXT or any(map(_MORE_DIGITS_THAN_NUMBERS_HAVE.fullmatch, filled)) or not filled:
+        pass
+    elif all(_WHOLE.fullmatch(cell) for cell in filled):
+        convert = int
+    elif all(_NUMBER.fullmatch(cell.lower()) for cell in filled):
+        convert = float
+    elif all(cell.lower() in ("true", "false") for cell in filled):
+        convert = _truth
+    return [None if cell == "" else convert(cell) for cell in cells]
+
+
+def _truth(cell: str) -> bool:
+    return cell.lower() == "true"
+
+
+# --- parquet ---------------------------------------------------------------------------------
+
+
+def _read_parquet(path: Path) -> tuple[list[str], list[Line]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with files.open_regular(path) as stream:
+            table = pq.ParquetFile(stream, pre_buffer=False).read(use_threads=False)  # as `read_table` does
+    except pa.ArrowException as error:
+        raise ManifestError("a Parquet file", f"{str(path)!r}: {error}", "write it again") from error
+    lines = [
+        Line(f"row {i}", {name: _plain(value, name, i) for name, value in row.items()})
+        for i, row in enumerate(table.to_pylist())
+    ]
+    return list(table.column_names), lines
+
+
+def _plain(value: Any, name: str, row: int) -> Scalar:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    raise ManifestError(
+        f"text, numbers or booleans in column {name!r}",
+        f"{type(value).__name__} in row {row}",
+        "convert the column",
+    )

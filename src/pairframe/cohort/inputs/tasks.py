@@ -1,0 +1,126 @@
+"""`PairTask`: one comparison to make, small enough to be sent to any worker. It names masks without reading them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pairframe.errors import ManifestError, StoreRowError
+from pairframe.results.schema import BY_NAME, checked_extra
+
+Scalar = str | int | float | bool | None
+MAX_ID_LENGTH = 200
+_UNSAFE_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}  # control characters, half characters, line ends
+_DIRECTION_OVERRIDES = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # make a name look like another
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """Hash of a file or folder.
+
+    Attributes
+    ----------
+    state : str
+        Hash of sizes, times of change and inodes; as long as it is the same, the content need not be read again.
+    sha256 : str
+        Hash of the content.
+    """
+
+    state: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class MaskRef:
+    """The place of a mask.
+
+    Parameters
+    ----------
+    spec : str
+        As for `read_mask`, with an absolute path.
+    named : str
+        As the manifest names it.
+    px_size_um : float, optional
+        Side of a pixel, if the manifest has it.
+    digest : FileDigest, optional
+        Of its file, if that was hashed already.
+    """
+
+    spec: str
+    named: str
+    px_size_um: float | None = None
+    digest: FileDigest | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """Compare `source` with `target`.
+
+    Parameters
+    ----------
+    carried : mapping
+        Labels for the table.
+    frames_apart : float, optional
+        Frames of a series from source to target: 1 for neighbours. None if the two are of different series.
+    """
+
+    pair_id: str
+    source: MaskRef
+    target: MaskRef
+    carried: Mapping[str, Scalar] = field(default_factory=dict)
+    frames_apart: float | None = 1.0
+
+    def follows(self, other: PairTask) -> bool:
+        """Whether the target of `other` is the source of this pair, as in a series: its solution is the best start."""
+        return self.source.spec == other.target.spec
+
+    def shares_mask_with(self, other: PairTask) -> bool:
+        """Whether a solved `other` has solved a self-problem of this pair, and may be a start."""
+        return self.source.spec in (other.source.spec, other.target.spec) or self.target.spec == other.target.spec
+
+
+def check_tasks(tasks: Sequence[PairTask]) -> None:
+    """Refuse names that are unsafe or not unique, and labels that do not fit into the table."""
+    for task in tasks:
+        _check_id(task.pair_id)
+        if "\0" in task.source.spec + task.target.spec:
+            raise ManifestError(
+                "file names without NUL characters", f"one in pair {task.pair_id!r}", "correct the path"
+            )
+    name, count = Counter(task.pair_id for task in tasks).most_common(1)[0] if tasks else ("", 0)
+    if count > 1:
+        raise ManifestError(
+            "a unique name for every pair",
+            f"{count} pairs called {ascii(name)[:80]}",
+            "give each line another pair_id, or each frame of a series another frame",
+        )
+    for name in dict.fromkeys(name for task in tasks for name in task.carried):
+        if name in BY_NAME:
+            raise ManifestError(
+                "labels that are not called like a column of the results",
+                f"a label {name!r}",
+                "rename it; docs/results.md lists the columns",
+            )
+    try:
+        for task in tasks:
+            checked_extra(task.carried)
+    except StoreRowError as error:
+        raise ManifestError(error.expected, error.got, error.fix) from error
+
+
+def _check_id(pair_id: str) -> None:
+    unsafe = [c for c in pair_id if unicodedata.category(c) in _UNSAFE_CATEGORIES or c in _DIRECTION_OVERRIDES]
+    if not pair_id.strip() or pair_id != pair_id.strip() or unsafe:
+        raise ManifestError(
+            "a pair_id without control characters and without spaces at its ends",
+            ascii(pair_id)[:80],
+            "rename the pair",
+        )
+    if len(pair_id) > MAX_ID_LENGTH:
+        raise ManifestError(
+            f"a pair_id of at most {MAX_ID_LENGTH} characters",
+            f"{len(pair_id)}: {ascii(pair_id)[:60]}...",
+            "give the pairs shorter names in a column pair_id",
+        )

@@ -1,0 +1,111 @@
+"""Worker processes with one thread each, so that they do not compete for cores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import current_process, parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
+
+from pairframe.errors import WorkerError
+
+_KILLED = -9  # the exit code after SIGKILL, a name that not every system has
+QUIET = "PAIRFRAME_WORKER"  # set in worker processes, which print nothing
+_WORKER_ENVIRONMENT = {
+    QUIET: "1",
+    **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+}
+
+
+class _OneThreadProcess(SpawnProcess):
+    """A spawned process whose libraries start one thread each.
+
+    It is not forked, because threads and locks do not survive a fork. Libraries read the number of threads from the
+    environment when they are loaded, before our code runs.
+    """
+
+    def start(self) -> None:
+        if _is_importing_the_script():
+            # The parent process notices and raises an error with advice, which helps more than a traceback from here.
+            raise SystemExit(1)
+        before = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
+        os.environ.update(_WORKER_ENVIRONMENT)
+        try:
+            super().start()
+        finally:
+            for name, value in before.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
+
+    def run(self) -> None:
+        """In the worker: do its work, but no longer than the parent lives."""
+        threading.Thread(target=_end_with_parent, name="pairframe-parent", daemon=True).start()
+        super().run()
+
+
+def _end_with_parent() -> None:
+    """Wait until the parent is gone, and end this process: a killed parent cannot end its workers.
+
+    A worker of a pool would otherwise wait indefinitely, because it holds both ends of the pipe that brings its tasks.
+    """
+    parent = parent_process()
+    if parent is not None:
+        parent.join()  # waits on a pipe, which the system closes; no polling
+        os._exit(1)  # from a thread, and without the exit handlers, which may wait for the parent
+
+
+class OneThreadContext(SpawnContext):
+    """Starts processes with one thread each, and keeps them for their exit codes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: list[_OneThreadProcess] = []
+
+    def Process(self, *args: Any, **options: Any) -> _OneThreadProcess:  # type: ignore[override]
+        self.processes.append(_OneThreadProcess(*args, **options))
+        return self.processes[-1]
+
+
+def _is_importing_the_script() -> bool:
+    """Whether this worker is running the script of its parent, because the script has no ``__main__`` guard."""
+    return bool(getattr(current_process(), "_inheriting", False))  # multiprocessing uses the same attribute
+
+
+def _worker_died(processes: list[_OneThreadProcess]) -> WorkerError:
+    """The error of a pool that has lost a process. The pool itself ends the others with SIGTERM."""
+    codes = [process.exitcode for process in processes if process.exitcode]
+    code = next((code for code in codes if code != -signal.SIGTERM), codes[0] if codes else None)
+    memory = "; it may have run out of memory" if code == _KILLED else ""
+    return WorkerError(
+        "worker processes that run to the end",
+        f"one that died unexpectedly (exit code {code}{memory})",
+        'in a script, put the calls under if __name__ == "__main__":; if memory ran out, use fewer jobs; '
+        "jobs=1 needs no processes",
+    )
+
+
+@contextmanager
+def worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of this many processes. On an error or early exit it drops tasks that have not started.
+
+    Raises `WorkerError` if a worker died, also if that is noticed only when a task is submitted.
+    """
+    context = OneThreadContext()
+    pool = ProcessPoolExecutor(jobs, mp_context=context)
+    try:
+        yield pool
+    except BrokenProcessPool:
+        pool.shutdown(cancel_futures=True)
+        raise _worker_died(context.processes) from None
+    except BaseException:
+        # This includes Ctrl-C and a closed generator. Running tasks must finish, or their parcels would stay unopened.
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown(wait=False)  # all tasks are done, so there is no need to wait for the interpreters to close

@@ -1,0 +1,69 @@
+"""Plain threads around compiled code that releases the interpreter lock.
+
+The parallel loops of the compiler are not used: their threads spin while they wait, which slows down a busy machine, and
+some of their threading layers abort when two Python threads compute at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_SMALL = 100_000  # outputs; below it, a thread costs more than it saves
+_limit: ContextVar[int | None] = ContextVar("threads_limit", default=None)
+_pool: ThreadPoolExecutor | None = None
+
+
+def n_threads() -> int:
+    """Number of threads to use: the limit of `at_most`, else ``NUMBA_NUM_THREADS``, else `n_cores`."""
+    limit = _limit.get()
+    if limit is not None:
+        return limit
+    setting = os.environ.get("NUMBA_NUM_THREADS", "")
+    if setting.isdigit() and int(setting) > 0:
+        return int(setting)
+    return n_cores()
+
+
+def n_cores() -> int:
+    """Number of cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Use at most this many threads inside, because other processes or threads of ours use the other cores."""
+    token = _limit.set(threads)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def run_in_threads(work: Callable[[int, int], None], n_outputs: int) -> None:
+    """Call ``work(first, step)`` for first = 0..step-1: 0 in this thread, the others in the pool."""
+    step = 1 if n_outputs < _SMALL else n_threads()
+    others = [_threads().submit(work, first, step) for first in range(1, step)]
+    work(0, step)
+    for other in others:
+        other.result()
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=max(1, n_threads() - 1), thread_name_prefix="pairframe-rows")
+    return _pool
+
+
+def _forget_pool() -> None:
+    """Drop the pool in a forked child, where its threads do not exist."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

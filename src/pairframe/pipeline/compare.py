@@ -1,0 +1,99 @@
+"""`compare`: read, frame, solve, read the maps, build the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from pairframe.engines import Progress, Status
+from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
+from pairframe.frame import GridTransform, golden
+from pairframe.pipeline.frame import frame_pair
+from pairframe.pipeline.maps import empty_maps, read_maps
+from pairframe.pipeline.read import MaskLike, read_pair
+from pairframe.pipeline.result import build_empty_result, build_result
+from pairframe.pipeline.solve import solve_pair
+from pairframe.pipeline.start import carried_potentials
+from pairframe.problem import TransportConfig
+from pairframe.results import TransportResult
+
+
+def compare(
+    mask_a: MaskLike,
+    mask_b: MaskLike,
+    config: TransportConfig | None = None,
+    *,
+    init: TransportResult | None = None,
+    transform: GridTransform | None = None,
+    raise_on: Collection[Status | str] = (),
+    progress: Progress | None = None,
+) -> TransportResult:
+    """Compare a source and a target mask.
+
+    Parameters
+    ----------
+    mask_a, mask_b : Mask, (H, W) array or path
+        Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``.
+    config : TransportConfig, optional
+        Its `px_size_um` wins over that of the masks. If no pixel size is known, lengths are in pixels.
+    init : TransportResult, optional
+        A similar comparison on the same canvas to start from; crops and downsample factors may differ.
+    transform : GridTransform, optional
+        A frame for controlled comparisons, used instead of the crop fields of `config`.
+    raise_on : statuses
+        Statuses that raise `SolveFailedError`, such as ``raise_on=("max_iterations", "impossible")``.
+    progress : callable (TraceRecord), optional
+        Called now and then during the solve of the pair.
+    """
+    config, statuses = checked_config(config), _checked_statuses(raise_on)
+    if transform is not None and not isinstance(transform, GridTransform):
+        raise FrameError("a GridTransform", type(transform).__name__, "make one with GridTransform.from_pair")
+    densities = read_pair(mask_a, mask_b, config, transform)
+    work = frame_pair(densities, transform)
+    start = None
+    if init is not None:
+        start = carried_potentials(init, work.transform, config.metric, work.mass_source)
+    if work.is_empty:
+        result = build_empty_result(work, empty_maps(work))
+    else:
+        solved = solve_pair(work, start, progress)
+        result = build_result(work, solved, read_maps(work, solved))
+    if golden.is_debug(config.debug):
+        result.check_books()
+    if result.status in statuses:
+        raise SolveFailedError(
+            f"a status other than {', '.join(sorted(statuses))}",
+            f"{result.status} after {result.iterations} iterations, relative gap {result.relative_gap:.2g}, "
+            f"marginal error {result.marginal_error:.2g}",
+            result.status.advice,
+        )
+    return result
+
+
+def divergence(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig | None = None) -> float:
+    """Compute only the divergence of a pair, in mass times work px^2.
+
+    It is NaN if one mask is empty. See `pairframe.maps.Divergence`.
+    """
+    config = checked_config(config)
+    work = frame_pair(read_pair(mask_a, mask_b, config, None), None)
+    return math.nan if work.is_empty else solve_pair(work, None).divergence.value
+
+
+def checked_config(config: TransportConfig | None) -> TransportConfig:
+    """The config, or the default one for None."""
+    if config is None:
+        return TransportConfig()
+    if not isinstance(config, TransportConfig):
+        raise ConfigError("a TransportConfig", type(config).__name__, "pass TransportConfig(blur_um=2.0, ...)")
+    return config
+
+
+def _checked_statuses(raise_on: Collection[Status | str]) -> frozenset[Status]:
+    names = [raise_on] if isinstance(raise_on, str) else raise_on
+    try:
+        return frozenset(Status(name) for name in names)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"raise_on to hold statuses: {', '.join(Status)}", repr(raise_on), 'e.g. raise_on=("max_iterations",)'
+        ) from None

@@ -1,0 +1,145 @@
+"""Frame: the densities of a pair come in, their masses on one work grid go out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pairframe.frame import Box, GridTransform, golden
+from pairframe.frame.crop import Boxes, shares_outside, tight_boxes_of
+from pairframe.frame.fields import require_shape
+from pairframe.pipeline.read import DensityPair
+from pairframe.problem import Scales, TransportConfig
+from pairframe.types import Bool, Float
+
+FEWEST_WORK_PX = 8  # along the shorter side of a mask; a disc with fewer no longer looks like one
+LEAST_BLUR_WORK_PX = 0.5  # below it the kernel couples neighbouring work pixels by less than 2 %
+
+
+@dataclass(frozen=True, eq=False)
+class WorkPair:
+    """Source and target on one work grid.
+
+    Attributes
+    ----------
+    config : TransportConfig
+        With the pixel size of the pair.
+    transform : GridTransform
+        The frame, which leads back to the canonical image.
+    mass_source, mass_target : (Hw, Ww)
+        Pixel-mass per work pixel.
+    areas_um2 : (float, float)
+        Areas of the pixels with mass, source and target.
+    on_source : (Hc, Wc) bool
+        The canonical pixels of the source.
+    notices : tuple of str
+        Remarks for the user.
+    """
+
+    config: TransportConfig
+    transform: GridTransform
+    mass_source: Float
+    mass_target: Float
+    areas_um2: tuple[float, float]
+    on_source: Bool
+    notices: tuple[str, ...] = ()
+
+    @property
+    def scales(self) -> Scales:
+        """The units of the comparison."""
+        transform, config = self.transform, self.config
+        return Scales(transform.units.px_size, transform.downsample_factor, config.coord_scale, config.metric)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether source or target has no mass in the frame."""
+        return not (self.mass_source.any() and self.mass_target.any())
+
+
+def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkPair:
+    """Pool both densities to the work grid of `transform`, or of the frame that the config describes."""
+    config = densities.config
+    source, target = densities.source, densities.target
+    boxes = tight_boxes_of(source, target)
+    if transform is None:
+        transform = _frame_of(source, target, boxes, config)
+    else:
+        require_shape(source.shape, transform.canon_shape_hw, "density")
+        clipped = shares_outside(source, target, boxes, transform.pair_crop_box_yx, config.allow_clipping)
+        transform = replace(transform, clipped_share_ab=clipped, px_size_um=config.px_size_um)
+    if golden.is_debug(config.debug):
+        golden.check_containment(transform, boxes)
+    mass_source, mass_target = (transform.pool(density, debug=config.debug) for density in (source, target))
+    crop = transform.pair_crop_box_yx.slices
+    areas = [np.count_nonzero(density[crop]) * transform.px_area_um2 for density in (source, target)]
+    work = WorkPair(
+        config=config,
+        transform=transform,
+        mass_source=mass_source,
+        mass_target=mass_target,
+        areas_um2=(areas[0], areas[1]),
+        on_source=densities.source > 0,
+    )
+    notices = (*densities.notices, *_clipping_notices(transform), *_resolution_notices(work, boxes))
+    return replace(work, notices=notices)
+
+
+def frame_of(source: Float, target: Float, config: TransportConfig) -> GridTransform:
+    """Make the frame of two densities, (Hc, Wc) each and checked before, from the crop fields of the config."""
+    return _frame_of(source, target, tight_boxes_of(source, target), config)
+
+
+def _frame_of(source: Float, target: Float, boxes: Boxes, config: TransportConfig) -> GridTransform:
+    return GridTransform.from_densities(
+        source,
+        target,
+        boxes,
+        config.downsample_factor,
+        config.pad,
+        config.crop_policy,
+        config.override_pair_bbox,
+        config.bucket_shapes,
+        config.bucket_mode,
+        config.px_size_um,
+        config.allow_clipping,
+    )
+
+
+def _clipping_notices(transform: GridTransform) -> list[str]:
+    if not any(transform.clipped_share_ab):
+        return []
+    source, target = transform.clipped_share_ab
+    return [f"the frame cuts off a share of {source:.3g} of the source and {target:.3g} of the target"]
+
+
+def _resolution_notices(work: WorkPair, boxes: Sequence[Box | None]) -> list[str]:
+    """Warn if the work grid is too coarse for the masks or for the blur.
+
+    `boxes` are the tight boxes of source and target, canonical px.
+    """
+    if work.is_empty:
+        return []
+    factor = work.transform.downsample_factor
+    notices = []
+    masses = (work.mass_source, work.mass_target)
+    for name, mass, box in zip(("source", "target"), masses, boxes, strict=True):
+        height, width = (int(np.ptp(np.flatnonzero(mass.any(axis=axis)))) + 1 for axis in (1, 0))
+        if factor > 1 and min(height, width) < FEWEST_WORK_PX:
+            finer = 1 if box is None else max(1, min(min(box.shape) // FEWEST_WORK_PX, factor - 1))
+            notices.append(
+                f"with downsample_factor {factor} the {name} is only {height} x {width} work pixels large, too few to "
+                f"resolve its shape; use a downsample_factor of {finer} or less"
+            )
+    scales, config = work.scales, work.config
+    blur_um = scales.length_um_from_cost_work(scales.epsilon_work(config.epsilon, config.blur_um))
+    work_px = work.transform.work_px_size_um
+    if not notices and blur_um < LEAST_BLUR_WORK_PX * work_px:
+        unit = config.units.length
+        notices.append(
+            f"the blur of {blur_um:.3g} {unit} is less than half a work pixel of {work_px:.3g} {unit}, so the work pixel "
+            f"limits the resolution; raise blur_um to {work_px:.3g}"
+            + (", or lower downsample_factor" if factor > 1 else "")
+        )
+    return notices

@@ -1,0 +1,154 @@
+"""Maps: the solution of a pair comes in, its maps on the work grid and the numbers read from its plan go out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairframe.engines import Status
+from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, feasible_part, spread_part
+from pairframe.pipeline.frame import WorkPair
+from pairframe.pipeline.solve import PairSolution
+from pairframe.problem import penalties_of, plan_cost_plus_entropy
+from pairframe.types import Bool, Float
+
+
+@dataclass(frozen=True)
+class PlanTerms:
+    """The value of a plan term by term; mass times work px^2 (or work px)."""
+
+    transport_cost: float
+    entropy_term: float
+    marginal_penalty: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairMaps:
+    """The maps of a pair on the work grid, and the numbers read from its plan, in pixel-mass.
+
+    Attributes
+    ----------
+    part : FeasiblePart
+        Created, destroyed and moved mass.
+    velocity : (Hw, Ww, 2)
+        Displacement of the source, (dy, dx) in work px per frame.
+    velocity_valid : (Hw, Ww) bool
+        Where the displacement is known.
+    terms : PlanTerms
+    divergence : Divergence
+    noise_floors : (float, float)
+        Of source and target; shares of their masses.
+    notices : tuple of str
+        Remarks for the user.
+    """
+
+    part: FeasiblePart
+    velocity: Float
+    velocity_valid: Bool
+    terms: PlanTerms
+    divergence: Divergence
+    noise_floors: tuple[float, float]
+    notices: tuple[str, ...] = ()
+
+
+def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
+    """Read the maps of a solved pair from its plan."""
+    problem, config = solved.solution.problem, work.config
+    plan = PlanOperator.of(solved.solution)
+    part = feasible_part(plan).in_units_of(*solved.masses, solved.mass_scale)
+    noise_floors = (solved.self_source.noise_floor, solved.self_target.noise_floor)
+    self_displacement: Float | None = None
+    if problem.is_symmetric:
+        # The pair is its own self-problem. Subtracting the very same numbers gives exactly zero displacement.
+        self_displacement = part.displacement
+        noise_floors = (part.destroyed_share, part.destroyed_share)
+    elif config.debias:
+        self_displacement = np.full(part.displacement.shape, np.nan)
+        self_displacement[problem.support_a] = solved.self_source.displacement
+    velocity, valid = displacement(part, self_displacement if config.debias else None)
+    if solved.samples is not None:
+        source, target = solved.samples
+        part = spread_part(part, source, target, work.mass_source, work.mass_target)
+        velocity, valid = source.spread(velocity), source.spread(valid)
+    return PairMaps(
+        part=part,
+        velocity=velocity,
+        velocity_valid=valid,
+        terms=_plan_terms(plan, solved.mass_scale),
+        divergence=solved.divergence,
+        noise_floors=noise_floors,
+        notices=tuple(_notices(work, solved)),
+    )
+
+
+def empty_maps(work: WorkPair) -> PairMaps:
+    """The maps of a pair with one empty mask: all mass of the other is destroyed or created."""
+    part = _part_without_transport(work.mass_source, work.mass_target)
+    velocity, valid = displacement(part)
+    penalty = 0.0
+    for mass, side in zip((work.mass_source, work.mass_target), penalties_of(work.config, work.scales), strict=True):
+        total = float(mass.sum())
+        if total > 0:
+            penalty += side.empty_cost(total)
+    return PairMaps(
+        part=part,
+        velocity=velocity,
+        velocity_valid=valid,
+        terms=PlanTerms(0.0, 0.0, penalty),
+        divergence=Divergence(math.nan, math.nan),
+        noise_floors=(math.nan, math.nan),
+    )
+
+
+def _plan_terms(plan: PlanOperator, mass_scale: float) -> PlanTerms:
+    """The three terms of a plan times `mass_scale`; a balanced marginal adds nothing, met or not."""
+    problem = plan.problem
+    on_a, on_b = problem.support_a, problem.support_b
+    p, q = plan.marginals()
+    transport_cost = plan.transport_cost
+    # Pixels whose potential is NaN carry no mass and add nothing.
+    f, g = np.where(p > 0, plan.potential_a, 0.0), np.where(q > 0, plan.potential_b, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        both = plan_cost_plus_entropy(problem, f, g, p, q)
+        penalty = problem.penalty_a.soft_divergence(p[on_a], problem.mass_a[on_a])
+        penalty += problem.penalty_b.soft_divergence(q[on_b], problem.mass_b[on_b])
+    return PlanTerms(transport_cost * mass_scale, (both - transport_cost) * mass_scale, penalty * mass_scale)
+
+
+def _part_without_transport(mass_source: Float, mass_target: Float) -> FeasiblePart:
+    """The part in which all source mass is destroyed and all target mass created; (H, W) each, one of them empty."""
+    zeros = np.zeros(mass_source.shape)
+    return FeasiblePart(
+        transported=0.0,
+        left=zeros,
+        arrived=zeros,
+        destroyed=mass_source.copy(),
+        created=mass_target.copy(),
+        left_share=zeros,
+        displacement=np.full((*mass_source.shape, mass_source.ndim), np.nan),
+        cost_source=zeros,
+        cost_target=zeros,
+    )
+
+
+def _notices(work: WorkPair, solved: PairSolution) -> list[str]:
+    config, found = work.config, solved.solution.certificate
+    notices = []
+    if solved.samples is not None:
+        source, target = solved.samples
+        notices.append(
+            f"sampled with seed {config.seed}: {source.n_after} points stand for {source.n_before} source pixels, "
+            f"{target.n_after} for {target.n_before} target pixels"
+        )
+    for name, own in (("source", solved.self_source), ("target", solved.self_target)):
+        status = own.solution.status
+        if status != Status.converged:
+            notices.append(f"the {name} against itself ended with {status}: {status.advice}")
+    if found.smaller_side_error > config.tol >= max(found.relative_gap, found.marginal_error):
+        notices.append(
+            f"the marginal error is {found.smaller_side_error:.2g} of the smaller mass, above the requested tolerance of "
+            f"{config.tol:g}, although it is below the tolerance for the larger mass"
+        )
+    return notices

@@ -1,0 +1,57 @@
+"""Read: two masks of any kind come in, two densities on one canvas and their pixel size go out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from numpy.typing import ArrayLike
+
+from pairframe.frame import GridTransform
+from pairframe.frame.pixel_size import shared_pixel_size
+from pairframe.masks import Mask, mass_density, read_mask
+from pairframe.problem import TransportConfig
+from pairframe.types import Float
+
+MaskLike = Mask | ArrayLike | os.PathLike[str]
+Pair = tuple[MaskLike, MaskLike]
+
+
+@dataclass(frozen=True, eq=False)
+class DensityPair:
+    """Source and target as densities on one canvas.
+
+    Attributes
+    ----------
+    source, target : (Hc, Wc)
+        Mass per canonical pixel.
+    config : TransportConfig
+        With the pixel size of the pair.
+    notices : tuple of str
+        Remarks about the pixel size.
+    """
+
+    source: Float
+    target: Float
+    config: TransportConfig
+    notices: tuple[str, ...]
+
+
+def read_pair(
+    mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None
+) -> DensityPair:
+    """Read both masks, settle their pixel size and apply the mass mode."""
+    masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
+    transform_um = None if transform is None else transform.px_size_um
+    px_size_um, notices = shared_pixel_size(masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, transform_um)
+    source, target = (mass_density(mask, config.mass_mode, px_size_um) for mask in masks)
+    return DensityPair(source, target, replace(config, px_size_um=px_size_um), notices)
+
+
+def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+    if isinstance(mask, Mask):
+        return mask
+    is_density = config.mass.takes_density
+    if isinstance(mask, str | os.PathLike):
+        return read_mask(mask, density=is_density)
+    return Mask.from_array(mask, density=is_density)

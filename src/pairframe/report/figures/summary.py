@@ -1,0 +1,81 @@
+"""A result in one figure: four or six panels under a headline."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pairframe.engines import Status
+from pairframe.report.figures.arrows import velocity_arrows
+from pairframe.report.figures.panels import cost_source_map, created_map, destroyed_map, pair_overlay, speed_map
+from pairframe.report.style import SMALL_SIZE, WARNING_COLOUR
+from pairframe.report.view import UNFINISHED, is_area
+from pairframe.results import TransportResult
+from pairframe.results.formatting import in_words, minus, percent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LONGEST_NOTICE = 160
+
+
+def result_overview(result: TransportResult, figure: Figure) -> Figure:
+    """Four panels: the pair, where mass was created and destroyed, and how the rest moved."""
+    panels = (pair_overlay, velocity_arrows, created_map, destroyed_map)
+    for panel, ax in zip(panels, figure.subplots(2, 2).ravel(), strict=True):
+        panel(result, ax)
+    _headline(result, figure)
+    return figure
+
+
+def summary_figure(result: TransportResult, figure: Figure) -> Figure:
+    """Six panels: the pair, how it moved and how far, what was created and destroyed, and the transport cost."""
+    rows, columns = _summary_grid(result)
+    pairs = ((pair_overlay, velocity_arrows), (created_map, destroyed_map), (speed_map, cost_source_map))
+    triples = ((pair_overlay, velocity_arrows, speed_map), (created_map, destroyed_map, cost_source_map))
+    panels = chain.from_iterable(pairs if columns == 2 else triples)
+    for panel, ax in zip(panels, figure.subplots(rows, columns).ravel(), strict=True):
+        panel(result, ax)
+    _headline(result, figure)
+    return figure
+
+
+def summary_size_in(result: TransportResult, width_in: float = 14.0) -> tuple[float, float]:
+    """Width and height in inches of a figure that `summary_figure` fills well."""
+    crop = result.transform.pair_crop_box_yx
+    rows, columns = _summary_grid(result)
+    # Beside its picture a panel has a colour bar and its label, above and below it a title and a scale bar.
+    picture_in = width_in / columns - 1.0
+    height_in = rows * (min(5.0, picture_in * crop.h / crop.w) + 0.85) + 0.6
+    return width_in, min(30.0, height_in)
+
+
+def _summary_grid(result: TransportResult) -> tuple[int, int]:
+    """Rows and columns: wide frames get more of the width."""
+    crop = result.transform.pair_crop_box_yx
+    return (3, 2) if crop.w > 1.8 * crop.h else (2, 3)
+
+
+def _headline(result: TransportResult, figure: Figure) -> None:
+    unit, gap = result.units.length_text, minus(f"{result.relative_gap:.1e}")
+    mass_unit = "px" if is_area(result) else "of mass"
+    growth = "" if result.M_source == 0 else f" ({percent(result.M_target, result.M_source)} of the source)"
+    lines = [
+        f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
+        f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
+        f"{result.status}: certified, error at most {gap} of the total cost (relative gap); "
+        f"noise floor {minus(f'{100 * result.noise_floor:.2g}')}%",
+    ]
+    if result.status in (Status.empty_source, Status.empty_target):
+        lines[1] = f"{result.status}: nothing to solve"
+    elif result.status in UNFINISHED:
+        lines[1] = (
+            f"NOT CONVERGED ({result.status}), error up to {gap} of the total cost (relative gap): {result.status.advice}"
+        )
+    lines += [f"notice: {_shortened(notice)}" for notice in result.notices]
+    colour = WARNING_COLOUR if result.status in UNFINISHED else "black"
+    figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_NOTICE else f"{text[: LONGEST_NOTICE - 1]}…"

@@ -1,0 +1,57 @@
+"""An analysis in a folder of results: its numbers, its pictures, and last the page that shows them."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+from pairframe import files
+from pairframe.analysis.analyze import CohortAnalysis
+from pairframe.analysis.save import save_numbers
+from pairframe.report.figures.cohort import Draw, figures_of
+from pairframe.report.html.analysis_page import analysis_page
+from pairframe.results import disk
+
+FOLDER = "analysis"
+_OUR_FIGURES = re.compile(r"(mean_(velocity|created|destroyed)|deviations|distances|hotspots_\d+)\.png")
+_DPI = 110
+
+
+def write_analysis(analysis: CohortAnalysis, out: str | os.PathLike[str]) -> Path:
+    """Write ``analysis.json``, ``analysis.zarr``, figures and ``analysis.html`` into a folder of results.
+
+    Returns the path of the page.
+    """
+    out = Path(out)
+    with disk.write_errors(out):
+        save_numbers(analysis, out)
+        figures = out / FOLDER
+        figures.mkdir(exist_ok=True)
+        names = []
+        for name, draw in figures_of(analysis).items():
+            files.replace_file(figures / f"{name}.png", _png(draw))
+            names.append(name)
+        _remove_old_figures(figures, names)
+        page = out / "analysis.html"
+        files.replace_file(page, analysis_page(analysis, out, names).encode())
+    return page
+
+
+def _png(draw: Draw) -> bytes:
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        # Characters that the font lacks are drawn as boxes; the page itself shows them.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        draw().savefig(stream, dpi=_DPI, format="png")
+    return stream.getvalue()
+
+
+def _remove_old_figures(folder: Path, names: list[str]) -> None:
+    for path in folder.iterdir():
+        if _OUR_FIGURES.fullmatch(path.name) and path.stem not in names:
+            with suppress(OSError):  # an old picture does no harm
+                path.unlink()

@@ -1,0 +1,33 @@
+"""Arrays as images of a wanted size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairframe.types import Float
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+def fitted(image: Image.Image, longest_px: int) -> Image.Image:
+    """The image scaled so that its longer side has `longest_px` pixels."""
+    zoom = longest_px / max(image.size)
+    return resized(image, (max(1, round(image.width * zoom)), max(1, round(image.height * zoom))))
+
+
+def resized(image: Image.Image, size_wh: tuple[int, int]) -> Image.Image:
+    """Shrink by averaging, enlarge by repeating pixels."""
+    from PIL import Image
+
+    smaller = size_wh[0] < image.width or size_wh[1] < image.height
+    return image.resize(size_wh, Image.Resampling.BOX if smaller else Image.Resampling.NEAREST)
+
+
+def to_image(picture: Float) -> Image.Image:
+    """(H, W, 3) RGB in 0..1 as an 8-bit image."""
+    from PIL import Image
+
+    return Image.fromarray(np.rint(np.clip(picture, 0.0, 1.0) * 255).astype(np.uint8))

@@ -1,0 +1,121 @@
+"""Short names and units of columns and statuses for terminals and pages."""
+
+from __future__ import annotations
+
+from pairframe.engines import Status
+from pairframe.results.row_units import column_unit
+from pairframe.results.schema import BAND_NAMES, BY_NAME, FAILED
+from pairframe.units import Units, pretty
+
+
+def _band_words(name: str) -> str:
+    """``energy_share_8_to_16_blur`` as ``motion at 8–16 × blur``: its wavelengths."""
+    span = name.removeprefix("energy_share_").removesuffix("_blur")
+    return f"motion at {span.replace('_to_', '–').replace('over_', '>').replace('under_', '<')} × blur"
+
+
+# Labels that a run adds to a pair of frames; labels of the user keep their names.
+_LABEL_NAMES = {
+    "frame_target": "target frame",
+    "time_target": "target time",
+    "series_target": "target series",
+    "frame_interval_min": "frame interval (min)",
+}
+
+
+# Columns of `results.parquet` with a short name; the others keep theirs.
+SHORT_NAMES = {
+    "pair_id": "pair",
+    "M_source": "source mass",
+    "M_target": "target mass",
+    "total_mass_moved": "moved mass",
+    "total_mass_created": "created mass",
+    "total_mass_destroyed": "destroyed mass",
+    "total_transport_cost_work_px2": "transport cost (work px)",
+    "total_transport_cost_um2": "transport cost",
+    "area_source_um2": "source area",
+    "area_target_um2": "target area",
+    "noise_floor": "noise floor, source",
+    "noise_floor_target": "noise floor, target",
+    "mean_displacement_um": "mean displacement",
+    "percent_created": "created",
+    "percent_destroyed": "destroyed",
+    "blur_um": "blur",
+    "reach_um": "reach",
+    "px_size_um": "pixel size",
+    "backend": "engine",
+    "created_at": "computed",
+    "seconds": "time",
+    "growth_percent": "growth",
+    "transport_cost": "transport term",
+    "divergence_error": "divergence, error bound",
+    "dual_objective": "objective, lower bound",
+    "lambda_unbalanced": "lambda",
+    "downsample_factor": "downsampling",
+    "canon_height_px": "canvas height",
+    "canon_width_px": "canvas width",
+    "work_grid_height_px": "work grid height",
+    "work_grid_width_px": "work grid width",
+    "area_moved_um2": "moved area",
+    "area_created_um2": "created area",
+    "area_destroyed_um2": "destroyed area",
+    "percent_moved": "moved",
+    "fraction_moved": "moved, of all mass",
+    "fraction_created": "created, of all mass",
+    "fraction_destroyed": "destroyed, of all mass",
+    "growth_rate": "growth rate",
+    "p50_displacement_um": "median displacement",
+    "p90_displacement_um": "displacement, 90th percentile",
+    "max_displacement_um": "longest displacement",
+    "rms_displacement_um": "displacement, root mean square",
+    "mean_displacement_dy_um": "mean displacement down",
+    "mean_displacement_dx_um": "mean displacement to the right",
+    "expansion_mean": "mean expansion",
+    "expansion_rms": "expansion, root mean square",
+    "rotation_mean": "mean rotation",
+    "rotation_rms": "rotation, root mean square",
+    **{name: _band_words(name) for name in BAND_NAMES},
+}
+STATUS_WORDS = {
+    str(Status.converged): "converged",
+    str(Status.max_iterations): "not converged",
+    str(Status.impossible): "impossible",
+    str(Status.empty_source): "empty source",
+    str(Status.empty_target): "empty target",
+    FAILED: "failed",
+}
+# Good: certified. Odd: certified, but check the pair. Bad: no numbers, or uncertified ones.
+STATUS_KINDS = {
+    str(Status.converged): "good",
+    str(Status.empty_source): "odd",
+    str(Status.empty_target): "odd",
+}
+
+
+def status_word(status: str) -> str:
+    """A status as text."""
+    return STATUS_WORDS.get(status, status)
+
+
+def status_kind(status: str) -> str:
+    """``good``, ``odd`` or ``bad``."""
+    return STATUS_KINDS.get(status, "bad")
+
+
+def label_name(column: str) -> str:
+    """A carried column as a heading."""
+    return _LABEL_NAMES.get(column, column)
+
+
+def short_name(column: str) -> str:
+    """The heading of a column."""
+    return SHORT_NAMES.get(column, column.replace("_", " "))
+
+
+def unit(column: str, units: Units, *, is_euclidean: bool = False) -> str:
+    """Unit of a column as people write it; empty for a number without one."""
+    if column == "growth_percent":
+        return "%"
+    text = column_unit(column, units, is_euclidean=is_euclidean) if column in BY_NAME else ""
+    text = "" if text == "1" else text
+    return pretty(text).replace("pixel mass ", "mass × ").replace("pixel mass", "px")

@@ -1,0 +1,147 @@
+"""Workers that end early end quietly: one clear error, no tracebacks of other processes around it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pairframe.engines.grid import compiling
+from pairframe.errors import WorkerError
+from pairframe.parallel.in_order import in_order
+from pairframe.parallel.processes import QUIET, worker_pool
+
+
+def test_more_work_for_a_pool_that_lost_a_worker_is_a_clear_error() -> None:
+    def go_on_after_a_death() -> None:
+        with worker_pool(1) as pool:
+            pool.submit(os._exit, 9).exception()
+            pool.submit(os.getpid)
+
+    with pytest.raises(WorkerError, match=r"died unexpectedly \(exit code 9\).*jobs=1 needs no processes") as caught:
+        go_on_after_a_death()
+    assert caught.value.__suppress_context__, "the pool's own message says less"
+
+
+def test_a_killed_worker_is_named_by_its_exit_code_among_those_the_pool_ended() -> None:
+    def kill_one_of_two() -> None:
+        with worker_pool(2) as pool:
+            sleeping = pool.submit(time.sleep, 60)
+            pool.submit(os.kill, pool.submit(os.getpid).result(), signal.SIGKILL)
+            sleeping.result()
+
+    with pytest.raises(WorkerError, match=r"\(exit code -9; it may have run out of memory\)"):
+        kill_one_of_two()
+
+
+def test_a_dead_worker_is_an_error_of_the_results_that_it_owed() -> None:
+    with pytest.raises(WorkerError, match=r"died unexpectedly \(exit code 7\)"):
+        list(in_order(_exit, iter(range(4)), 4, 2))
+
+
+def _exit(tasks: list[int]) -> list[int]:
+    if os.environ.get(QUIET):
+        os._exit(7)
+    return tasks
+
+
+def test_a_worker_that_finds_no_guard_in_the_script_says_nothing_itself(tmp_path: Path) -> None:
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "import os\nfrom pairframe.parallel.processes import worker_pool\n"
+        "with worker_pool(1) as pool:\n    pool.submit(os.getpid).result()\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1
+    assert "bootstrapping" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "pairframe.errors.WorkerError: expected worker processes that run to the end, got one that died unexpectedly"
+    )
+
+
+COMPARE = """
+import multiprocessing, threading, time
+import numpy as np
+import pairframe as pf
+from pairframe.pipeline import compare_many
+
+def tell():
+    while not multiprocessing.active_children():
+        time.sleep(0.05)
+    print(*[child.pid for child in multiprocessing.active_children()], flush=True)
+
+if __name__ == "__main__":
+    threading.Thread(target=tell, daemon=True).start()
+    mask = np.ones((64, 64), bool)
+    compare_many([(mask, np.roll(mask, 1))] * 100_000, pf.TransportConfig(), jobs=2)
+"""
+WAIT = """
+import multiprocessing, time
+from pairframe.parallel.processes import worker_pool
+
+if __name__ == "__main__":
+    with worker_pool(2) as pool:
+        futures = [pool.submit(time.sleep, SECONDS) for _ in range(2)]
+        print(*[child.pid for child in multiprocessing.active_children()], flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [COMPARE, WAIT.replace("SECONDS", "0"), WAIT.replace("SECONDS", "600")],
+    ids=["compare_many", "idle", "busy"],
+)
+def test_workers_end_when_their_parent_is_killed(text: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(word) for word in parent.stdout.readline().split()]
+        assert workers
+        time.sleep(3)  # they are at work
+        assert all(is_alive(pid) for pid in workers)
+        parent.kill()
+        assert parent.wait(60) == -signal.SIGKILL
+        try:
+            give_up_at = time.monotonic() + 30
+            while any(is_alive(pid) for pid in workers):
+                assert time.monotonic() < give_up_at, "a worker outlives its parent"
+                time.sleep(0.1)
+        finally:
+            for pid in workers:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended may stay as a zombie if its new parent does not wait for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_slow_load_from_disk_prints_no_notice(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiling.make_ready("float64")  # from here on the passes are on disk
+    capfd.readouterr()
+    monkeypatch.setattr(compiling, "_ready", set())
+    monkeypatch.delenv(QUIET, raising=False)
+    whole = compiling.SupportKernel
+
+    def slow(*words: object) -> object:
+        time.sleep(2.5)
+        return whole(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compiling, "SupportKernel", slow)
+    compiling.make_ready("float64")
+    assert capfd.readouterr().err == ""
