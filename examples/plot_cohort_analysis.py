@@ -2,8 +2,8 @@
 Where two groups differ
 =======================
 
-Ten synthetic embryos, five of which grow less; two transitions of each. A permutation test of whole embryos in every
-block of the canvas shows where less was created, and where the tissue was slower.
+Ten synthetic embryos, five of which grow less than the others, with two transitions each. Permutation tests in every block
+of the canvas show where less mass was created and where the tissue moved more slowly.
 """
 
 import tempfile
@@ -11,13 +11,13 @@ import tempfile
 import numpy as np
 
 import pairframe as pf
-from pairframe.cohort.analysis import analyze
-from pairframe.cohort.analysis.figures import hotspot_figure
+from pairframe.analysis import analyze
+from pairframe.report.figures.cohort import hotspot_figure
 from pairframe.results import ResultStore
 from pairframe.testing import embryo
 
 # %%
-# The cohort: every pair carries its group, its embryo and its frame as labels.
+# Build the cohort. Every pair is labelled with its group, its embryo and its frame.
 rng = np.random.default_rng(0)
 folder = tempfile.TemporaryDirectory()
 store, rows = ResultStore(folder.name), []
@@ -35,13 +35,13 @@ for group, longer_px in (("wild type", 14.0), ("mutant", 5.0)):
 store.commit(rows)
 
 # %%
-# The test exchanges whole embryos, never single frames: two frames of one embryo are not independent.
+# The test permutes whole embryos and not single frames, because two frames of one embryo are not independent.
 analysis = analyze(store, max_distance_masks=0)
 (comparison,) = analysis.comparisons
 for test in sorted(comparison.scalars, key=lambda test: test.q)[:6]:
     print(f"{test.scalar:28} {test.difference:+10.3g} {test.unit:10} d = {test.cohens_d:+6.2f}  q = {test.q:.3f}")
 
 # %%
-# Where: framed blocks differ at a false discovery rate of 5 %; what is faint may be chance.
+# Blocks with a frame differ at a false discovery rate of 5 %. Differences in the faint blocks may be due to chance.
 hotspot_figure(analysis, comparison).savefig("cohort_analysis.png", dpi=90)
 folder.cleanup()

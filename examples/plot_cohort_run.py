@@ -1,9 +1,10 @@
 """
-A cohort, and the same cohort again
-===================================
+Run a cohort, and resume it
+===========================
 
-Two series of masks in a folder become a folder of results: a table with a row per pair, maps, and a report. Run again, the
-same call does only what is missing or changed. ``pairframe run masks --out results`` is the same from a terminal.
+Compare two series of masks in a folder and write a folder of results: a table with one row per pair, and the maps. Running
+the same call again compares only pairs that are new or have changed. On the command line,
+``pairframe run masks --out results`` does the same and also writes a report.
 """
 
 import tempfile
@@ -19,7 +20,7 @@ CONFIG = pf.TransportConfig(px_size_um=20.0, downsample_factor=2)
 
 
 # %%
-# Masks as people have them: a folder per embryo, a file per frame. The second embryo grows less.
+# Write masks in a typical layout: one folder per embryo, one file per frame. The second embryo grows less.
 def write_masks(folder):
     for series, longer_px in (("fast", 16.0), ("slow", 5.0)):
         (folder / series).mkdir(parents=True)
@@ -29,7 +30,7 @@ def write_masks(folder):
 
 
 # %%
-# A row per pair, with every number and its labels; a line per series.
+# Plot two columns of the table, one line per series.
 def draw(table):
     figure = new_figure(9.0, 3.4)
     panels = (("percent_created", "created (% of the target)"), ("mean_displacement_um", "displacement (µm/frame)"))
@@ -45,15 +46,15 @@ def draw(table):
 
 
 # %%
-# The workers are processes that import this file: what is to happen once stands under the usual guard.
+# Worker processes import this file, so code that must run only once belongs under this guard.
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         masks, results = Path(name, "masks"), Path(name, "results")
         write_masks(masks)
-        first = run_cohort(masks, results, CONFIG, jobs=2, report=False)
-        print(f"first run: {first.done} done, {first.failed} failed, {first.skipped} were there")
-        again = run_cohort(masks, results, CONFIG, jobs=2, report=False)
-        print(f"second run: {again.done} done, {again.failed} failed, {again.skipped} were there")
+        first = run_cohort(masks, results, CONFIG, jobs=2)
+        print(f"first run: {first.done} done, {first.failed} failed, {first.skipped} skipped (already done)")
+        again = run_cohort(masks, results, CONFIG, jobs=2)
+        print(f"second run: {again.done} done, {again.failed} failed, {again.skipped} skipped (already done)")
         table = ResultStore(results).table()
         print(table[["pair_id", "status", "percent_created", "mean_displacement_um"]].round(2).to_string(index=False))
         draw(table)

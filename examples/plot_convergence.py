@@ -2,8 +2,8 @@
 How an answer is certified
 ==========================
 
-Gap and marginal error over work: the gap bounds how far the value is from the best one, whatever happens before. An answer
-that does not reach its tolerance says so everywhere it is shown.
+Plot the gap and the marginal error against iterations. At every iteration, the gap is a rigorous bound on the distance
+between the value found and the true minimum. A result that does not reach its tolerance is marked wherever it is shown.
 """
 
 import pairframe as pf
@@ -11,7 +11,7 @@ from pairframe.report.figures import convergence_plot, new_figure
 from pairframe.testing import growing_embryo
 
 # %%
-# At the same tolerance, a shorter blur is the harder problem.
+# At the same tolerance, a shorter blur takes more iterations.
 early, late = growing_embryo(6)[1:4:2]
 figure = new_figure(13.0, 4.2)
 for blur_um, ax in zip((40.0, 20.0, 10.0), figure.subplots(1, 3, sharey=True), strict=True):
@@ -24,6 +24,6 @@ for blur_um, ax in zip((40.0, 20.0, 10.0), figure.subplots(1, 3, sharey=True), s
 figure.savefig("convergence.png", dpi=90)
 
 # %%
-# Stopped too early, a result has a status with advice, and the gap still tells how far off it can be.
+# A result that was stopped early has a status with advice, and its gap is still a valid bound.
 stopped = pf.compare(early, late, pf.TransportConfig(px_size_um=10.0, max_iterations=3))
 print(f"{stopped.status}: relative gap {stopped.relative_gap:.1e}; {stopped.status.advice}")

@@ -1,9 +1,9 @@
 """
-All engines say the same
-========================
+All engines agree
+=================
 
-Every engine is given the same objective, so every engine finds the same maps, to the tolerance asked for. This runs on
-whatever engines are installed here, and says which those are.
+Every engine minimises the same objective, so every engine finds the same maps, up to the tolerance. This example uses all
+engines that are installed and lists them.
 """
 
 import numpy as np
@@ -13,15 +13,15 @@ from pairframe.report.figures import created_map, new_figure
 from pairframe.testing import disc
 
 # %%
-# `grid` is ours and the default, `oracle` a dense float64 solver that is slow and right. `pot`, `ott` and `torch` need
-# their library.
+# `grid` is the default. `oracle` is a dense float64 engine, slow and used as the ground truth. `pot`, `ott` and `torch` each
+# need their library.
 backends = pf.backends()
 for backend in backends:
     print(backend)
 installed = [backend.name for backend in backends if backend.available]
 
 # %%
-# One small pair, solved by each of them to a tolerance of 1e-8.
+# Solve one small pair with each engine to a tolerance of 1e-8.
 source, target = disc((40, 56), (18, 20), 9), disc((40, 56), (22, 33), 11)
 results = {}
 for name in installed:
@@ -29,18 +29,17 @@ for name in installed:
     results[name] = pf.compare(source, target, config)
 
 # %%
-# Objective, created mass, and the largest difference of a pixel from the oracle's map.
+# Print the objective, the created mass, and the largest difference of any pixel from the map of the oracle.
 truth = results["oracle"]
-apart = {}
 for name, result in results.items():
-    apart[name] = float(np.abs(result.mass_created - truth.mass_created).max())
+    largest_difference = np.abs(result.mass_created - truth.mass_created).max()
     print(
         f"{name:7} {result.status}: objective {result.objective:.9g}, created {result.total_mass_created:.7f} px, "
-        f"a pixel differs by at most {apart[name]:.1e}"
+        f"largest difference {largest_difference:.1e}"
     )
 
 # %%
-# The maps look the same because they are.
+# The maps of created mass, one panel per engine.
 figure = new_figure(3.2 * len(results), 2.6)
 for ax, (name, result) in zip(np.atleast_1d(figure.subplots(1, len(results))), results.items(), strict=True):
     created_map(result, ax)

@@ -2,9 +2,9 @@
 An exact distance, with its proof
 =================================
 
-`pf.compare` blurs on purpose and lets mass come and go. Sometimes the question is plainer: two images with the same mass,
-and how far apart they are, exactly. `pf.w2` gives the squared Wasserstein distance between two bounds that need no trust
-in any solver. Where the masses are whole numbers the bounds meet, and that is the proof.
+`pf.compare` blurs the plan and allows mass to be created and destroyed. If two images have the same mass, you may want the
+exact distance between them instead. `pf.w2` computes a lower and an upper bound of the squared Wasserstein distance. Both
+can be checked without trusting the solver. If the masses are whole numbers the bounds meet, which proves the distance.
 """
 
 import math
@@ -16,8 +16,7 @@ from pairframe.report.figures import new_figure
 from pairframe.testing import disc
 
 # %%
-# A disc that moves. Whatever the shape, the distance of a rigid shift is the length of the shift: the one case in which
-# everybody knows the answer.
+# Shift a disc. For any shape, the distance of a rigid shift is the length of the shift, so the answer is known here.
 shape_hw = (64, 96)
 still = disc(shape_hw, (32, 26), 12)
 for shift_px in (1, 7, 30):
@@ -28,7 +27,7 @@ for shift_px in (1, 7, 30):
     assert math.isclose(distance_px, shift_px)
 
 # %%
-# Two shapes of equal area: a disc becomes a bar. Here nobody knows the answer, and the bounds tell it.
+# Two shapes of equal area, a disc and a bar. The answer is not known in advance, and the bounds prove it.
 bar = np.zeros(shape_hw, bool)
 n_px = int(still.sum())
 bar_rows = 9
@@ -39,8 +38,8 @@ print(f"optimal cost between {bounds.lower:.6f} and {bounds.upper:.6f} mass x px
 print(f"{bounds.iterations} softmins, then {bounds.raises} raises of whole-number potentials")
 
 # %%
-# The potentials of the lower bound are the proof: on every pair of pixels they sum to at most the squared distance, and
-# weighed with the masses they sum to the cost of a plan that really exists. Anybody can check it.
+# The potentials of the lower bound are the proof. For every pair of pixels they sum to at most the squared distance.
+# Weighted by the masses they sum to the cost of an existing plan. Both facts are easy to check.
 (ya, xa), (yb, xb) = np.nonzero(still), np.nonzero(bar)
 f, g = bounds.potential_a[ya, xa], bounds.potential_b[yb, xb]
 cost = (ya[:, None] - yb) ** 2 + (xa[:, None] - xb) ** 2
@@ -49,7 +48,7 @@ assert (f[:, None] + g <= cost).all()
 
 figure = new_figure(11.0, 3.2)
 images = (still.astype(float) + 2.0 * bar, bounds.potential_a, bounds.potential_b)
-titles = ("a disc becomes a bar", "potential on the disc, px²", "potential on the bar, px²")
+titles = ("disc and bar", "potential on the disc, px²", "potential on the bar, px²")
 for ax, image, title in zip(figure.subplots(1, 3), images, titles, strict=True):
     shown = ax.imshow(image, cmap="viridis")
     if "potential" in title:

@@ -2,9 +2,9 @@
 Fit a shape by gradient descent
 ===============================
 
-``pairframe.tiled`` is Sinkhorn that PyTorch can differentiate, without ever storing a plan. Here a bent ellipse with six
-parameters learns to look like an embryo: the loss is the debiased divergence between two clouds of points, and its
-gradient goes through the solve. Needs torch: ``pip install 'pairframe[torch]'``.
+``pairframe.tiled`` is a Sinkhorn solver that PyTorch can differentiate. It never stores a plan. This example fits a bent
+ellipse with six parameters to an embryo. The loss is the debiased divergence between two point clouds, and its gradient
+goes through the solve. It needs torch: ``pip install 'pairframe[torch]'``.
 """
 
 import math
@@ -16,17 +16,17 @@ from pairframe.report.figures import SOURCE_COLOUR, TARGET_COLOUR, new_figure
 from pairframe.testing import embryo
 from pairframe.tiled import divergence
 
-torch.set_num_threads(1)  # so few points are done sooner by one
+torch.set_num_threads(1)  # faster for so few points
 
 # %%
-# The target: every fifth pixel of a mask along both axes, as (x, y) in units of 100 px.
+# The target is every fifth pixel of a mask along both axes, as (x, y) in units of 100 px.
 mask = embryo((128, 288), length_px=200, thickness_px=20, bend=1.1, yolk_px=0)
 ys, xs = np.nonzero(mask[::5, ::5])
 target = torch.tensor(np.stack([xs, ys], axis=-1) * 0.05, dtype=torch.float64)[None]
 print(f"{target.shape[1]} points of the target")
 
 # %%
-# The model: an even spiral of points in the unit disc, stretched, bent, turned and moved.
+# The model is an even spiral of points in the unit disc that is stretched, bent, rotated and shifted.
 count = 160
 radius = torch.sqrt((torch.arange(count, dtype=torch.float64) + 0.5) / count)
 angle = torch.arange(count, dtype=torch.float64) * math.pi * (3 - math.sqrt(5))
@@ -41,8 +41,8 @@ def shape(parameters):
 
 
 # %%
-# Descent. The blur shrinks as it goes: first the place is found, then the form. Soft marginals (tau) are solved sooner,
-# and forgive the tail that the model cannot have.
+# Gradient descent with a shrinking blur, which finds the position first and the shape later. Soft marginals (tau) are solved
+# faster and tolerate the tail, which the model cannot represent.
 parameters = torch.tensor([0.7, 1.0, -1.0, -1.0, 0.0, 0.0], dtype=torch.float64, requires_grad=True)
 optimizer = torch.optim.Adam([parameters], lr=0.12)
 losses, shown = [], {}
@@ -56,10 +56,10 @@ for step in range(41):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f"divergence {losses[0]:.3g} at first, {losses[-1]:.3g} at the end")
+print(f"divergence {losses[0]:.3g} at the start, {losses[-1]:.3g} at the end")
 
 # %%
-# The shape on its way, and the loss.
+# The shape at four steps, and the loss.
 figure = new_figure(14.0, 3.2)
 *panels, curve = figure.subplots(1, 5)
 for ax, (step, points) in zip(panels, shown.items(), strict=True):

@@ -1,9 +1,9 @@
 """
-Masks from files, and what counts as mass
-=========================================
+Read masks and choose a mass mode
+=================================
 
-A comparison begins with two masks. They come from png, tif, npy or Zarr files; a label image holds many objects, and a
-name says which one is meant. What a pixel weighs is a choice, too: all the same, only the rim, or more inside.
+Masks are read from png, tif, npy or Zarr files. In a label image, append the label to the file name to choose an object.
+The mass mode decides how much each pixel weighs: all the same, only the rim, or more towards the middle.
 """
 
 import numpy as np
@@ -13,7 +13,8 @@ from pairframe.report.figures import created_map, new_figure
 from pairframe.testing import disc
 
 # %%
-# A label image with two cells in two frames, as a segmentation writes it. The second cell grows, and a few specks are wrong.
+# Write two frames of a label image with two cells, as a segmentation would. The second cell grows, and there are a few
+# spurious specks.
 shape_hw = (80, 120)
 rng = np.random.default_rng(0)
 for frame, radius_px in enumerate((16, 20)):
@@ -24,8 +25,8 @@ for frame, radius_px in enumerate((16, 20)):
     np.save(f"cells_{frame}.npy", labels)
 
 # %%
-# ``PATH:LABEL`` takes one object; the pixel size is told once and stays with the mask. `clean_mask` removes what is too small
-# to be a cell, and the mask remembers what was done to it.
+# ``PATH:LABEL`` reads one object. The pixel size stays with the mask. `clean_mask` removes islands that are too small to be a
+# cell, and the mask keeps a history of the changes.
 masks = []
 for frame in (0, 1):
     raw = pf.read_mask(f"cells_{frame}.npy:7", px_size_um=0.65)
@@ -34,8 +35,8 @@ for frame in (0, 1):
     masks.append(clean)
 
 # %%
-# The same pair under three modes. `uniform` asks where area appeared, `boundary_band` looks at the rim alone, and
-# `distance_transform` lets the core weigh more than the rim.
+# Compare the same pair in three mass modes. `uniform` shows where area appeared, `boundary_band` uses only the rim, and
+# `distance_transform` weighs the core more than the rim.
 modes = ("uniform", "boundary_band(2)", "distance_transform")
 figure = new_figure(12.0, 3.4)
 for ax, mode in zip(figure.subplots(1, 3), modes, strict=True):

@@ -1,9 +1,9 @@
 """
-From one embryo to the other
-============================
+Morph one embryo into another
+=============================
 
-Displacement interpolation: grey mass travels straight along the displacement field, green mass is created, orange mass is
-destroyed.
+Displacement interpolation between source and target. Grey mass moves straight along the displacement field, green mass is
+created and orange mass is destroyed.
 """
 
 import pairframe as pf
@@ -11,19 +11,19 @@ from pairframe.report.figures import interpolation_frames, morph_strip, new_figu
 from pairframe.testing import growing_embryo
 
 # %%
-# A pair of a growing embryo, solved on blocks of 2 x 2 pixels.
+# Compare two frames of a growing embryo on a work grid of 2 x 2 pixels per block.
 early, late = growing_embryo(6)[1:4:2]
 result = pf.compare(early, late, pf.TransportConfig(px_size_um=10.0, downsample_factor=2))
 
 # %%
-# The total goes from the source's to the target's in even steps.
+# The total mass changes from source to target in even steps.
 for k, frame in enumerate(interpolation_frames(result, 5)):
     print(f"t = {k / 4:.2f}: {frame.sum():.1f} px of mass")
 
 # %%
-# A strip of still pictures; thin lines are the rims of source and target.
+# Draw a strip of still pictures. Thin lines are the outlines of source and target.
 morph_strip(result, new_figure(6.0, 14.5), n=5).savefig("morphing.png", dpi=80)
 
 # %%
-# And the movie.
+# Write the movie.
 print(f"movie: {write_movie(result, 'morphing.gif', n=24)}")

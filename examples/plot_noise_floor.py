@@ -2,9 +2,9 @@
 The noise floor, and why the reference is ``heat``
 ==================================================
 
-A mask against itself should show nothing. With entropy in the objective that is not free: the plan is blurred, and with a
-soft penalty some solvers pay for the blur in tissue. How much they pay depends on the measure that the entropy is taken
-against, and every result says it: the noise floor.
+A mask against itself should show nothing. The entropy in the objective blurs the plan, however, and under a soft penalty
+part of that blur is paid for by destroying mass. How much depends on the reference, the measure that the entropy is taken
+against. Every result reports this share as its noise floor.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ from pairframe.report.figures import destroyed_map, new_figure
 from pairframe.testing import disc
 
 # %%
-# A disc of radius 18 px against itself, blur 2 px, at four reaches and with two references: `heat`, which is our default,
-# and `product`, which is what most libraries mean by entropic transport.
+# Compare a disc of radius 18 px with itself at a blur of 2 px, at four reaches and with two references: `heat`, the default,
+# and `product`, which most libraries use for entropic transport.
 mask = disc((64, 64), (32, 32), 18)
 reaches_px = (50.0, 20.0, 10.0, 5.0)
 lost = {}
@@ -31,7 +31,7 @@ for reference in ("product", "heat"):
     )
 
 # %%
-# With `heat` the self-comparison keeps its mass at every reach that is longer than the blur.
+# With `heat` the disc keeps its mass at every reach that is longer than the blur.
 worst = np.divide(lost["product"], lost["heat"])
 print(f"product loses {worst.min():.0f} to {worst.max():.0f} times as much")
 
@@ -52,7 +52,7 @@ for reference, ax in zip(("product", "heat"), maps, strict=True):
 figure.savefig("noise_floor.png", dpi=90)
 
 # %%
-# The floor of *your* pair is in every result, for both masks: hold what was found against it.
+# Every result contains the noise floor of both masks. Compare the shares you find with it.
 result = pf.compare(mask, disc((64, 64), (32, 33), 18), pf.TransportConfig(blur_um=2.0, reach_um=20.0))
 share = result.total_mass_destroyed / result.M_source
 print(f"shifted by a pixel: {share:.3%} destroyed, noise floor {result.noise_floor:.3%}")

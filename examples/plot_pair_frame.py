@@ -1,9 +1,9 @@
 """
-A tiny and a huge embryo on one stage
-=====================================
+A tiny and a huge embryo in one pair frame
+==========================================
 
-Two masks whose areas differ fiftyfold are put into one pair frame, pooled to the work grid and lifted back. No pixel
-of mass is lost on the way.
+Two masks whose areas differ fiftyfold share one pair frame. They are pooled to the work grid and lifted back without losing
+any mass.
 """
 
 import numpy as np
@@ -13,20 +13,20 @@ from pairframe.report.figures import frame_overview, new_figure
 from pairframe.testing import tiny_and_huge_embryo
 
 # %%
-# Two binary masks on one canvas. With files: ``pf.read_mask("labels.tif:3")``.
+# Two binary masks on one canvas. To read them from files, use ``pf.read_mask("labels.tif:3")``.
 tiny, huge = tiny_and_huge_embryo()
 print(f"areas: {tiny.sum()} px and {huge.sum()} px")
 
 # %%
-# One crop that holds both, in blocks of 4 x 4 pixels, in a work array of a fixed shape: pairs in one bucket can be
-# solved together.
+# One crop holds both masks, in blocks of 4 x 4 pixels. It is padded to one of a few fixed shapes, so that pairs of the same
+# shape can be solved together.
 frame = pf.GridTransform.from_pair(
     tiny, huge, s=4, pad=16, crop_policy="bucketed", bucket_shapes=[(64, 96), (64, 160)], px_size_um=10.0
 )
 print(frame)
 
 # %%
-# Down by sums, up by even shares: totals and centres stay where they are.
+# Pooling sums over blocks and lifting spreads evenly over them, so the total stays and the centre hardly moves.
 for name, mask in (("tiny", tiny), ("huge", huge)):
     work = frame.to_work(mask)
     lifted = frame.rasterize_to_canon(work)
@@ -37,7 +37,7 @@ for name, mask in (("tiny", tiny), ("huge", huge)):
     )
 
 # %%
-# The frame as a picture: both masks, the crop, the work grid and the bucket.
+# Draw both masks, the crop, the work grid and the bucket.
 figure = new_figure(11.0, 4.6)
 frame_overview(frame, tiny, huge, figure.add_subplot())
 figure.savefig("pair_frame.png", dpi=120)

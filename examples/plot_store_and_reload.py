@@ -1,9 +1,9 @@
 """
-Keep a result, and open it next year
-====================================
+Save a result and load it again
+===============================
 
-A result is kept as plain Zarr and Parquet, with units on everything. It comes back bit for bit, and other programs read it
-without pairframe.
+Results are saved as plain Zarr and Parquet, with the unit of every number. They load bit for bit, and other programs can
+read them without pairframe.
 """
 
 import tempfile
@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
+from zarr.storage import ZipStore
 
 import pairframe as pf
 from pairframe.report.figures import new_figure
 from pairframe.testing import growing_embryo
 
 # %%
-# Save, load, and compare every number.
+# Save, load, and compare the maps.
 early, late = growing_embryo(6, (128, 288))[1:4:2]
 result = pf.compare(early, late, pf.TransportConfig(px_size_um=20.0, reach_um=300.0))
 folder = tempfile.TemporaryDirectory()
@@ -27,17 +28,17 @@ result.save(out, pair_id="embryo 1, 24 to 28 hpf")
 again = pf.load(out)
 for name in ("mass_created", "mass_destroyed", "velocity_field", "cost_source"):
     same = np.array_equal(getattr(result, name), getattr(again, name), equal_nan=True)
-    print(f"{name:15} {'the same, bit for bit' if same else 'DIFFERENT'}")
+    print(f"{name:15} {'identical' if same else 'DIFFERENT'}")
 print(f"objective       {again.objective!r}, status {again.status}, engine {again.backend}")
 
 # %%
-# The table is Parquet: pandas, DuckDB, R and others read it. A row says everything about its pair.
+# The table is Parquet, which pandas, DuckDB, R and others can read. It has one row per pair.
 table = pd.read_parquet(out / "results.parquet")
 print(table[["pair_id", "status", "percent_created", "percent_destroyed", "relative_gap"]].T.to_string(header=False))
 
 # %%
-# The maps are Zarr with coordinates in um: xarray cuts out a region by its place, not by its pixels.
-maps = xr.open_zarr(out / "maps.zarr" / table["maps_group"][0], chunks=None)
+# The maps of a pair are one zip file, a Zarr group with coordinates in um, so xarray can select a region by its position.
+maps = xr.open_zarr(ZipStore(out / "maps.zarr" / f"{table['maps_group'][0]}.zarr.zip"), chunks=None)
 created = maps["mass_created"]
 tail = created.sel(x_um=slice(3800, None))
 print(
@@ -45,7 +46,7 @@ print(
 )
 
 # %%
-# What xarray opened, drawn with its own coordinates and the rim of the target.
+# Draw the map on these coordinates, with the outline of the target.
 figure = new_figure(9.0, 3.6)
 ax = figure.add_subplot()
 image = ax.pcolormesh(maps["x_um"], maps["y_um"], created.where(created > 0), cmap="Greens", vmin=0.0, vmax=1.0)

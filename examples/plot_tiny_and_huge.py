@@ -2,8 +2,8 @@
 A tiny embryo against a huge one, at three reaches
 ==================================================
 
-How far would mass rather travel than be destroyed and created anew? A short reach keeps the tiny embryo where it is and
-creates the rest around it; a long one spreads it over the whole target.
+The reach decides how far mass travels before it is destroyed and created instead. A short reach keeps the tiny embryo where
+it is and creates the rest around it. A long reach spreads it over the whole target.
 """
 
 import pairframe as pf
@@ -11,7 +11,7 @@ from pairframe.report.figures import created_map, new_figure, velocity_arrows
 from pairframe.testing import tiny_and_huge_embryo
 
 # %%
-# Areas differ fiftyfold. The books balance at every reach: what moved and what was created is the target.
+# The areas differ fiftyfold. The books balance at every reach: moved + created = target.
 tiny, huge = tiny_and_huge_embryo()
 results = {}
 for reach_um in (50.0, 500.0, 5000.0):
@@ -23,7 +23,7 @@ for reach_um in (50.0, 500.0, 5000.0):
     )
 
 # %%
-# Left what was created, right where the tiny embryo's mass went.
+# Created mass on the left, displacement of the tiny embryo on the right.
 figure = new_figure(13.0, 9.5)
 for row, (reach_um, result) in zip(figure.subplots(3, 2), results.items(), strict=True):
     created_map(result, row[0])
