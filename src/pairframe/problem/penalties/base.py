@@ -42,6 +42,11 @@ class Penalty(ABC):
         Whether the marginal may not exceed the mass.
     has_constant_slope : bool
         Whether `slope` is the same number everywhere.
+    tilts : bool
+        Whether marginals give way to a gradient of the potential, so that a large object that moved is tilted rather
+        than moved.
+    relaxation_per_reach : float
+        lambda over the cost of moving mass by one reach.
     clips : bool
         Whether `update` does nothing but clip to `bounds`, so that a marginal is exact wherever it is not pinned.
     marginal_relaxation : float
@@ -57,6 +62,8 @@ class Penalty(ABC):
     is_exact: ClassVar[bool] = False
     is_capped: ClassVar[bool] = False
     has_constant_slope: ClassVar[bool] = False
+    tilts: ClassVar[bool] = False
+    relaxation_per_reach: ClassVar[float] = 1.0
     clips: ClassVar[bool] = False
     marginal_relaxation: float
 

@@ -19,6 +19,7 @@ class KL(RelaxedPenalty):
 
     name: ClassVar[str] = "kl"
     has_constant_slope: ClassVar[bool] = True
+    tilts: ClassVar[bool] = True
 
     @classmethod
     def reach_description(cls, metric: str) -> str:

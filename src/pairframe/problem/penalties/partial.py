@@ -20,6 +20,7 @@ class Partial(RelaxedPenalty):
 
     name: ClassVar[str] = "partial"
     is_capped: ClassVar[bool] = True
+    relaxation_per_reach: ClassVar[float] = TV.relaxation_per_reach
     clips: ClassVar[bool] = True
 
     @classmethod
