@@ -13,7 +13,7 @@ import numpy as np
 
 from pairframe import checks
 from pairframe.errors import ArgumentError, StartError
-from pairframe.problem import Certificate, Potentials, TransportProblem
+from pairframe.problem import Certificate, Potentials, TransportProblem, on_grid
 from pairframe.types import Float
 
 DTYPES = ("float64", "float32")
@@ -96,6 +96,8 @@ class Solution:
         Marginals of the plan, mass per work pixel; 0 off the support.
     iterations : int
         Kernel applications at the finest level.
+    split_potentials : Potentials, optional
+        The same potentials over the supports with a large constant apart, from which `plan_potentials` takes its digits.
     """
 
     problem: TransportProblem
@@ -110,6 +112,18 @@ class Solution:
     dtype: str = "float64"
     device: str = "cpu"
     trace: tuple[TraceRecord, ...] = field(default=())
+    split_potentials: Potentials | None = None
+
+    @property
+    def plan_potentials(self) -> Start:
+        """Arrays over the grid with the plan of (potential_a, potential_b), without a constant that cancels in it.
+
+        With unequal masses the constant is of the order of lambda, and would take digits from the plan's exponents.
+        """
+        if self.split_potentials is None:
+            return self.potential_a, self.potential_b
+        on_a, on_b = self.problem.support_a, self.problem.support_b
+        return on_grid(self.split_potentials.f, on_a, np.nan), on_grid(self.split_potentials.g, on_b, np.nan)
 
     def __post_init__(self) -> None:
         for name in ("potential_a", "potential_b", "marginal_a", "marginal_b"):

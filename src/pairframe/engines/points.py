@@ -179,19 +179,20 @@ class Points:
             return SolveEnd(potentials, p, q, self._certificate(potentials, p, q))
 
     def _certificate(self, potentials: Potentials, p: Float, q: Float) -> Certificate:
-        on_a, on_b, shift = self.problem.support_a, self.problem.support_b, potentials.shift
+        on_a, on_b = self.problem.support_a, self.problem.support_b
 
         def marginals(whole_f: Float, whole_g: Float) -> tuple[Float, Float]:
-            now_p, now_q = self.marginals(whole_f[on_a] - shift, whole_g[on_b] + shift)
+            now_p, now_q = self.marginals(whole_f[on_a], whole_g[on_b])
             return on_grid(now_p, on_a), on_grid(now_q, on_b)
 
         return certificate(
             self.problem,
-            on_grid(potentials.a, on_a),
-            on_grid(potentials.b, on_b),
+            on_grid(potentials.f, on_a),
+            on_grid(potentials.g, on_b),
             on_grid(p, on_a),
             on_grid(q, on_b),
             marginals,
+            potentials.shift,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,11 +27,13 @@ from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import Watch
 from pairframe.engines.solve_end import Orientation, SolveEnd
 from pairframe.problem import Certificate, TransportProblem, certificate, on_grid
+from pairframe.problem.objective import unavoidable_translation
 from pairframe.types import Bool, Float
 
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
 COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
+_MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, where pixels do not resolve
 # the blur, and where potentials are pinned, which a start has at other places.
 GOOD_START, GOOD_UNRESOLVED_START, GOOD_PINNED_START = 0.1, 0.3, 0.01
@@ -89,7 +92,12 @@ class _Solve:
     def __init__(
         self, problem: TransportProblem, options: SolveOptions, init: Start | None, progress: Progress | None
     ) -> None:
-        self._problem = problem
+        self._stated = problem
+        self._problem = _with_useful_digits(problem)
+        # The constant by which the potentials of both problems differ.
+        self._beyond = 0.0
+        if self._problem is not problem:
+            self._beyond = unavoidable_translation(problem) - unavoidable_translation(self._problem)
         self._options = options
         if init is not None:
             start_on_supports(problem, init)  # refuses arrays that are not on this grid
@@ -127,7 +135,8 @@ class _Solve:
             found = Certificate.of_nothing()
         elif found is None or not found.meets(self._options.tol):
             found = self._certify(last)
-        return SolveEnd(last.potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
+        potentials = replace(last.potentials, shift=last.potentials.shift + self._beyond)
+        return SolveEnd(potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
 
     # --- where to start ----------------------------------------------------------------------
 
@@ -138,7 +147,7 @@ class _Solve:
             if self._problem.is_symmetric:
                 return f, 0.0, True
             shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again; see `Potentials`
-            first = level.complete(level.answer(f - shift, shift))
+            first = level.complete(level.answer(f - shift, shift - self._beyond))
             if first.residual < _good_start(self._problem):
                 return first.next_f, first.next_shift, True
             level.forget_round()
@@ -180,11 +189,13 @@ class _Solve:
         on_a, on_b, potentials = self._problem.support_a, self._problem.support_b, point.potentials
         return certificate(
             self._problem,
-            on_grid(potentials.a, on_a),
-            on_grid(potentials.b, on_b),
+            on_grid(potentials.f, on_a),
+            on_grid(potentials.g, on_b),
             on_grid(np.nan_to_num(point.marginal_a), on_a),
             on_grid(np.nan_to_num(point.marginal_b), on_b),
             self._marginals,
+            potentials.shift,
+            None if self._stated is self._problem else self._stated,
         )
 
     def _marginals(self, f: Float, g: Float) -> tuple[Float, Float]:
@@ -203,6 +214,24 @@ def _is_better_swapped(problem: TransportProblem) -> bool:
     if a.is_hard != b.is_hard:
         return a.is_hard
     return a.pins and type(a) is type(b) and problem.total_a > problem.total_b
+
+
+def _with_useful_digits(problem: TransportProblem) -> TransportProblem:
+    """The problem with a smaller lambda, if lambda is beyond all costs and only takes digits from the potentials.
+
+    ``tv`` and ``partial`` bound the potentials of both sides. Relative to the constant of `unavoidable_translation` one bound
+    is 0 and the other 2 lambda away, where it makes no difference if no potential comes near it: the plan is the
+    same, and the potentials differ by a constant.
+    """
+    penalties = problem.penalty_a, problem.penalty_b
+    if not all(penalty.clips or penalty.is_exact for penalty in penalties):
+        return problem
+    sides = [(n - 1) * length for n, length in zip(problem.shape, problem.spacing, strict=True)]
+    most = sum(side**2 for side in sides) + _MOST_POTENTIAL * problem.epsilon
+    capped = [penalty.capped_at(most) for penalty in penalties]
+    if capped == list(penalties):
+        return problem
+    return replace(problem, penalty_a=capped[0], penalty_b=capped[1])
 
 
 def _good_start(problem: TransportProblem) -> float:

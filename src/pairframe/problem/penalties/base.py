@@ -97,6 +97,10 @@ class Penalty(ABC):
         """Whether potentials have a bound, which updates can pin them to."""
         return any(math.isfinite(bound) for bound in self.bounds)
 
+    def capped_at(self, most: float) -> Self:
+        """The same penalty with at most that lambda, if a larger one makes no difference where no bound is reached."""
+        return replace(self, marginal_relaxation=min(self.marginal_relaxation, most)) if self.clips else self  # type: ignore[type-var]
+
     def rescaled(self, cost_unit: float) -> Self:
         """The same penalty with all costs in multiples of `cost_unit`."""
         costs = {one.name: getattr(self, one.name) / cost_unit for one in fields(self) if one.init}  # type: ignore[arg-type]
@@ -154,12 +158,13 @@ class Penalty(ABC):
         excess = np.abs(p - mass) if self.is_exact else np.maximum(p - mass, 0.0)
         return bool(np.sum(excess) <= ROUNDING * np.sum(mass))
 
-    def gap(self, p: Float, f: Float, mass: Float) -> float:
-        """``D(p) + <f, p> - dual_value(f)`` >= 0; inf where `p` is forbidden."""
-        return self._gap(p, f, mass) if self.is_met(p, mass) else math.inf
+    def gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
+        """``D(p) + <f, p> - dual_value(f)`` >= 0 at the potential f + shift; inf where `p` is forbidden."""
+        return self._gap(p, f, mass, shift) if self.is_met(p, mass) else math.inf
 
-    def _gap(self, p: Float, f: Float, mass: Float) -> float:
+    def _gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
         """The gap at an allowed `p`. Override it with a sum of non-negative terms, which does not cancel."""
+        f = f + shift
         return max(0.0, self.soft_divergence(p, mass) + float(np.sum(f * p)) - self.dual_value(f, mass))
 
     # --- the marginal that belongs to a potential --------------------------------------------
@@ -218,6 +223,20 @@ class RelaxedPenalty(Penalty):
     def empty_cost(self, total: float) -> float:
         """See `Penalty.empty_cost`."""
         return self.marginal_relaxation * total
+
+
+def without_rounding(p: Float, mass: Float) -> Float:
+    """The marginal `p`, with its smallest deviations from `mass` removed: up to a share of `ROUNDING` in all.
+
+    A price of lambda per unit of mass makes rounding errors expensive if lambda is huge. They are no part of the plan: one
+    with the exact marginal is as near as rounding, and its transport costs the same up to rounding.
+    """
+    off = np.abs(p - mass)
+    order = np.argsort(off)
+    small = order[np.cumsum(off[order]) <= ROUNDING * float(np.sum(mass))]
+    cleaned = p.copy()
+    cleaned[small] = mass[small]
+    return cleaned
 
 
 def _as_float(value: Any) -> float:
