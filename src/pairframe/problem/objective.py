@@ -30,25 +30,23 @@ of the plan itself, and lets a problem of zero cost converge.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pairframe.problem.problem import TransportProblem
-from pairframe.problem.rounding import Mixture, round_to_feasible
+from pairframe.problem.rounding import Marginals, Mixture, round_to_feasible
 from pairframe.problem.translation import best_translation, optimal_translation
 from pairframe.types import Float
 
 __all__ = [
     "Certificate",
+    "Marginals",
     "certificate",
     "dual_value",
     "optimal_translation",
     "plan_cost_plus_entropy",
 ]
-
-Marginals = Callable[[Float, Float], tuple[Float, Float]]
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def certificate(
         Potentials f + shift and g - shift, any.
     p, q : arrays over the grid
         The marginals of their plan.
-    marginals : callable (f, g) -> (p, q), optional
+    marginals : Marginals, optional
         Called once or twice when a hard side is not met and the plan has to be rounded
         to a feasible one; without it the gap is inf then. It is not called if the hard side was updated last.
     shift : float

@@ -11,7 +11,22 @@ import numpy as np
 from pairframe.problem.problem import TransportProblem
 from pairframe.types import Float
 
-Marginals = Callable[[Float, Float], tuple[Float, Float]]
+OneMarginal = Callable[[Float, Float], Float]
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """The marginals of the plan of any potentials (f, g), arrays over the grid: one kernel application each."""
+
+    a: OneMarginal
+    b: OneMarginal
+
+    @property
+    def swapped(self) -> Marginals:
+        """With both sides exchanged."""
+        return Marginals(lambda f, g: self.b(g, f), lambda f, g: self.a(g, f))
+
+
 Rounded = tuple[Float, Float, Float, Float]
 
 
@@ -48,21 +63,21 @@ def round_to_feasible(
     """
     penalty_a, penalty_b = problem.penalty_a, problem.penalty_b
     if penalty_b.is_exact and not penalty_a.is_exact:
-        swapped = round_to_feasible(problem.swapped(), g, f, q, p, lambda f, g: marginals(g, f)[::-1])
+        swapped = round_to_feasible(problem.swapped(), g, f, q, p, marginals.swapped)
         return swapped.swapped() if isinstance(swapped, Mixture) else (swapped[1], swapped[0], swapped[3], swapped[2])
     eps = problem.epsilon
     if penalty_a.is_exact:
         f = f + eps * _log_ratio(problem.mass_a, p)
-        p, q = problem.mass_a, marginals(f, g)[1]
+        p, q = problem.mass_a, marginals.b(f, g)
         if penalty_b.is_hard:
             return _mixture_bound(problem, f, g, q, marginals)
         return f, g, p, q
     if penalty_a.is_capped:
         f = f + eps * np.minimum(_log_ratio(problem.mass_a, p), 0.0)
-        p, q = np.minimum(p, problem.mass_a), marginals(f, g)[1]
-    if penalty_b.is_capped:
+        p, q = np.minimum(p, problem.mass_a), marginals.b(f, g)
+    if penalty_b.is_capped and not penalty_b.is_met(q[problem.support_b], problem.mass_b[problem.support_b]):
         g = g + eps * np.minimum(_log_ratio(problem.mass_b, q), 0.0)
-        p, q = marginals(f, g)[0], np.minimum(q, problem.mass_b)
+        p, q = marginals.a(f, g), np.minimum(q, problem.mass_b)
         if penalty_a.is_capped:  # scaling columns down only lowers p; more is rounding
             p = np.minimum(p, problem.mass_a)
     return f, g, p, q
@@ -83,7 +98,7 @@ def _mixture_bound(problem: TransportProblem, f: Float, g: Float, q: Float, marg
     log_c = np.minimum(np.log(b) - _safe_log(q[on_b]), 0.0)
     g_scaled = np.where(on_b, g, 0.0)
     g_scaled[on_b] += eps * log_c
-    rows = np.minimum(marginals(f, g_scaled)[0][on_a], a)
+    rows = np.minimum(marginals.a(f, g_scaled)[on_a], a)
     columns = np.minimum(q[on_b] * np.exp(log_c), b)
     kept = float(columns.sum())
     if not 0.0 < kept < math.inf:

@@ -27,16 +27,17 @@ from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import Watch
 from pairframe.engines.solve_end import Orientation, SolveEnd
 from pairframe.problem import Certificate, TransportProblem, certificate, on_grid
-from pairframe.problem.objective import unavoidable_translation
+from pairframe.problem.objective import Marginals, unavoidable_translation
 from pairframe.types import Bool, Float
 
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
 COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
+_MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
-# A start whose marginals are off by less than this share is better than the pyramid's: where that is good, where pixels do not resolve
-# the blur, and where potentials are pinned, which a start has at other places.
-GOOD_START, GOOD_UNRESOLVED_START, GOOD_PINNED_START = 0.1, 0.3, 0.01
+# A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
+# resolve the blur.
+GOOD_START, GOOD_UNRESOLVED_START = 0.1, 0.3
 
 
 class GridEngine(Engine):
@@ -177,12 +178,13 @@ class _Solve:
             self._progress(TraceRecord(sums, math.nan, point.residual))
 
     def _is_done(self, point: Round) -> bool:
-        """The cheap residual first; the certificate only when that is good, and again after it has halved twice."""
+        """The cheap residual first; the certificate only when that is good, and again when it is about to be."""
         if point.residual <= self._goal:
             self._certificate = self._certify(point)
             if self._certificate.meets(self._options.tol):
                 return True
-            self._goal = 0.25 * point.residual
+            missing = self._options.tol / self._certificate.error  # both fall at about the same rate
+            self._goal = min(max(missing, _MOST_AHEAD), _LEAST_AHEAD) * point.residual
         return False
 
     def _certify(self, point: Round) -> Certificate:
@@ -193,19 +195,21 @@ class _Solve:
             on_grid(potentials.g, on_b),
             on_grid(np.nan_to_num(point.marginal_a), on_a),
             on_grid(np.nan_to_num(point.marginal_b), on_b),
-            self._marginals,
+            Marginals(self._marginal_a, self._marginal_b),
             potentials.shift,
             None if self._stated is self._problem else self._stated,
         )
 
-    def _marginals(self, f: Float, g: Float) -> tuple[Float, Float]:
-        """Both marginals of the plan of any potentials over the grid: two kernel applications."""
-        level, problem = self._level, self._problem
-        on_a, on_b = problem.support_a, problem.support_b
+    def _marginal_a(self, f: Float, g: Float) -> Float:
+        """Marginal on a of the plan of any potentials over the grid: one kernel application."""
+        level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
         with np.errstate(over="ignore"):
-            p = level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon)
-            q = level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon)
-        return on_grid(p, on_a), on_grid(q, on_b)
+            return on_grid(level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon), on_a)
+
+    def _marginal_b(self, f: Float, g: Float) -> Float:
+        level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
+        with np.errstate(over="ignore"):
+            return on_grid(level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon), on_b)
 
 
 def _is_better_swapped(problem: TransportProblem) -> bool:
@@ -235,8 +239,6 @@ def _with_useful_digits(problem: TransportProblem) -> TransportProblem:
 
 
 def _good_start(problem: TransportProblem) -> float:
-    if problem.penalty_a.pins or problem.penalty_b.pins:
-        return GOOD_PINNED_START
     return GOOD_START if problem.epsilon >= BLUR_PX**2 else GOOD_UNRESOLVED_START
 
 
