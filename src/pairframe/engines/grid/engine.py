@@ -22,7 +22,7 @@ from pairframe.engines.base import (
 from pairframe.engines.grid.compiling import make_ready
 from pairframe.engines.grid.cuda import why_not
 from pairframe.engines.grid.level import Level, Round
-from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong
+from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong, rungs
 from pairframe.engines.grid.rounds import run_rounds
 from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import PATIENCE, Watch
@@ -35,7 +35,7 @@ COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to 
 COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
-_DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 4, 60, 3
+_DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, where pixels do not resolve
 # the blur, and where potentials are pinned, which a start has at other places.
@@ -147,18 +147,19 @@ class _Solve:
 
     def _rounds(self, level: Level, f: Float, shift: float, is_even: bool) -> Round:
         """Rounds on the full grid. If the error stops falling at a blur below a pixel, epsilon falls once more, slower."""
-        rungs = [problem for n_pixels, problem in coarse_problems(self._problem)[:-1] if n_pixels == 1]
-        goal, best = RUNG_TOL, None
-        for attempts_left in reversed(range(_DESCENTS if rungs else 1)):
-            watch = self._watch(level, _SHORT_PATIENCE if attempts_left else PATIENCE)
-            last = run_rounds(level, f, watch, shift=shift, is_even=is_even)
-            best = last if best is None or last.residual <= best.residual else best
-            if not (watch.has_stalled and attempts_left):
-                break
-            goal, f, shift, is_even = 0.1 * goal, best.potentials.f, best.potentials.shift, False
-            for problem in rungs[-_RUNGS_AGAIN:]:
+        larger = rungs(self._problem)
+        descents_left = _DESCENTS if larger else 0
+        watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
+        best, goal = run_rounds(level, f, watch, shift=shift, is_even=is_even), RUNG_TOL
+        while watch.has_stalled and descents_left:
+            descents_left -= 1
+            goal, f, shift = 0.1 * goal, best.potentials.f, best.potentials.shift
+            for problem in larger[-_RUNGS_AGAIN:]:
                 f, shift = self._descend(problem, f, shift, goal)
             level.forget_round()
+            watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
+            last = run_rounds(level, f, watch, shift=shift)
+            best = best if best.residual < last.residual else last
         return best
 
     def _descend(self, problem: TransportProblem, f: Float, shift: float, goal: float) -> tuple[Float, float]:

@@ -34,24 +34,26 @@ def coarse_problems(problem: TransportProblem) -> list[tuple[int, TransportProbl
     if len(blocks) > 1:
         n_pixels, depth = math.prod(blocks[-1]), len(blocks) - 1
         levels += [(n_pixels, _pooled(problem, blocks[-1], depth, factor)) for factor in (4.0, 16.0)]
-    return levels[:0:-1] + [(1, replace(problem, epsilon=epsilon)) for epsilon in _rungs(problem, levels)] + levels[:1]
+    return levels[:0:-1] + [(1, rung) for rung in rungs(problem)] + levels[:1]
 
 
-def _rungs(problem: TransportProblem, levels: list[tuple[int, TransportProblem]]) -> list[float]:
-    """Epsilons of the full grid before its own, falling."""
-    is_alone = len(levels) == 1
-    longest = max(problem.spacing[axis] for axis in problem.long_axes)
-    # Of the last coarse level, in units of the finest; without one, of the same blur in pixels.
-    before = (2.0 * BLUR_PX * longest) ** 2 if is_alone else 4.0 * levels[1][1].epsilon
+def rungs(problem: TransportProblem) -> list[TransportProblem]:
+    """The same problem with larger epsilons, falling, that come between the last coarse level and itself."""
+    blocks = _block_sides(problem)
+    is_alone = len(blocks) == 1
+    longest = max(problem.spacing[axis] * (1 if is_alone else blocks[1][axis]) for axis in problem.long_axes)
+    # Of the last coarse level, in units of the finest; without one, of a level with pixels twice as large.
+    before = max(problem.epsilon, (BLUR_PX * longest * (2 if is_alone else 1)) ** 2)
     ratio = before / problem.epsilon
+    pins = problem.penalty_a.pins or problem.penalty_b.pins
+    epsilons = []
     if ratio > _STEEP:
         step = max(_LADDER, ratio ** (1.0 / (_MOST_RUNGS + 1)))
         count = math.ceil(math.log(ratio) / math.log(step) - 1e-9) - 1
-        return [problem.epsilon * step**k for k in range(count + is_alone, 0, -1)]
-    pins = problem.penalty_a.pins or problem.penalty_b.pins
-    if pins and not is_alone and ratio > _LARGEST_STEP:
-        return [math.sqrt(before * problem.epsilon)]
-    return []
+        epsilons = [problem.epsilon * step**k for k in range(count + is_alone, 0, -1)]
+    elif pins and not is_alone and ratio > _LARGEST_STEP:
+        epsilons = [math.sqrt(before * problem.epsilon)]
+    return [replace(problem, epsilon=epsilon) for epsilon in epsilons]
 
 
 def _block_sides(problem: TransportProblem) -> list[tuple[int, ...]]:
