@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -21,10 +22,10 @@ from pairframe.engines.base import (
 from pairframe.engines.grid.compiling import make_ready
 from pairframe.engines.grid.cuda import why_not
 from pairframe.engines.grid.level import Level, Round
-from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong
+from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong, rungs
 from pairframe.engines.grid.rounds import run_rounds
 from pairframe.engines.grid.symmetric import run_symmetric
-from pairframe.engines.grid.watch import Watch
+from pairframe.engines.grid.watch import PATIENCE, Watch
 from pairframe.engines.solve_end import Orientation, SolveEnd
 from pairframe.problem import Certificate, TransportProblem, certificate, on_grid
 from pairframe.problem.objective import Marginals, unavoidable_translation
@@ -34,6 +35,8 @@ COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to 
 COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
 _MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again
+RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
+_DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
 # resolve the blur.
@@ -106,13 +109,14 @@ class _Solve:
         self._progress = progress
         self._history: list[tuple[float, float, float]] = []  # kernel applications, dual, residual
         self._coarse_sums = 0.0
+        self._earlier_sums = 0  # on the full grid at larger epsilons
         self._goal = options.tol
         self._certificate: Certificate | None = None
 
     @property
     def n_sums(self) -> int:
         """Kernel applications at the finest level."""
-        return self._level.n_sums
+        return self._earlier_sums + self._level.n_sums
 
     def trace(self, primal_upper: float) -> tuple[TraceRecord, ...]:
         """The history, with gaps to an upper bound on the optimum."""
@@ -126,11 +130,10 @@ class _Solve:
     def _run(self) -> SolveEnd:
         self._level = level = Level(self._problem, self._options.dtype, self._options.device)
         start, shift, is_even = self._start(level)
-        watch = Watch(level, self._is_done, max(1, self._options.max_iterations - level.n_sums), self._note)
         if self._problem.is_symmetric:
-            last = run_symmetric(level, start, watch)
+            last = run_symmetric(level, start, self._watch(level))
         else:
-            last = run_rounds(level, start, watch, shift=shift, is_even=is_even)
+            last = self._rounds(level, start, shift, is_even)
         found = self._certificate
         if not last.potentials.is_finite:  # at an epsilon beyond all digits
             found = Certificate.of_nothing()
@@ -138,6 +141,42 @@ class _Solve:
             found = self._certify(last)
         potentials = replace(last.potentials, shift=last.potentials.shift + self._beyond)
         return SolveEnd(potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
+
+    def _watch(self, level: Level, patience: int = PATIENCE) -> Watch:
+        most = max(1, self._options.max_iterations - self.n_sums)
+        return Watch(level, self._is_done, most, self._note, patience)
+
+    def _rounds(self, level: Level, f: Float, shift: float, is_even: bool) -> Round:
+        """Rounds on the full grid. If the error stops falling at a blur below a pixel, epsilon falls once more, slower."""
+        larger = rungs(self._problem)
+        descents_left = _DESCENTS if larger else 0
+        watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
+        best, goal = run_rounds(level, f, watch, shift=shift, is_even=is_even), RUNG_TOL
+        while watch.has_stalled and descents_left:
+            descents_left -= 1
+            goal, f, shift = 0.1 * goal, best.potentials.f, best.potentials.shift
+            for problem in larger[-_RUNGS_AGAIN:]:
+                f, shift = self._descend(problem, f, shift, goal)
+            level.forget_round()
+            watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
+            last = run_rounds(level, f, watch, shift=shift)
+            best = best if best.residual < last.residual else last
+        return best
+
+    def _descend(self, problem: TransportProblem, f: Float, shift: float, goal: float) -> tuple[Float, float]:
+        """The potential on a and its shift after rounds on the full grid at a larger epsilon, as far as the budget allows."""
+        most = min(RUNG_SUMS, (self._options.max_iterations - self.n_sums) // 2)
+        if most < 2:
+            return f, shift
+        level = Level(problem, self._options.dtype, self._options.device)
+        last = run_rounds(level, f, Watch(level, partial(_is_within, goal), most), shift=shift)
+        self._earlier_sums += level.n_sums
+        return self._carried(last)
+
+    def _carried(self, last: Round) -> tuple[Float, float]:
+        """The part of a point that the next level starts from."""
+        pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
+        return (last.next_f, last.next_shift) if pins else (last.potentials.f, 0.0)
 
     # --- where to start ----------------------------------------------------------------------
 
@@ -159,12 +198,17 @@ class _Solve:
         pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
         tol = COARSE_PINNED_TOL if pins else COARSE_TOL
         for n_pixels, problem in coarse:
-            below = Level(problem, self._options.dtype, self._options.device)
-            f, shift = (np.zeros(below.mass_a.size), 0.0) if here is None else prolong(f, shift, here, problem)
-            last = run_rounds(below, f, Watch(below, lambda point: point.residual <= tol, COARSE_SUMS), shift=shift)
-            f, shift = (last.next_f, last.next_shift) if pins else (last.potentials.f, 0.0)
-            self._coarse_sums += below.n_sums / n_pixels
+            f, shift = (
+                (np.zeros(int(problem.support_a.sum())), 0.0) if here is None else prolong(f, shift, here, problem)
+            )
             here = problem
+            if n_pixels == 1:
+                f, shift = self._descend(problem, f, shift, RUNG_TOL)
+                continue
+            below = Level(problem, self._options.dtype, self._options.device)
+            last = run_rounds(below, f, Watch(below, partial(_is_within, tol), COARSE_SUMS), shift=shift)
+            f, shift = self._carried(last)
+            self._coarse_sums += below.n_sums / n_pixels
         if here is None:
             return np.zeros(level.mass_a.size), 0.0, False
         return *prolong(f, shift, here, finest), False
@@ -172,7 +216,7 @@ class _Solve:
     # --- when to stop ------------------------------------------------------------------------
 
     def _note(self, point: Round) -> None:
-        sums = self._coarse_sums + self._level.n_sums
+        sums = self._coarse_sums + self.n_sums
         self._history.append((sums, point.dual, point.residual))
         if self._progress is not None:
             self._progress(TraceRecord(sums, math.nan, point.residual))
@@ -210,6 +254,10 @@ class _Solve:
         level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
         with np.errstate(over="ignore"):
             return on_grid(level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon), on_b)
+
+
+def _is_within(goal: float, point: Round) -> bool:
+    return point.residual <= goal
 
 
 def _is_better_swapped(problem: TransportProblem) -> bool:

@@ -54,7 +54,7 @@ class _Rounds:
     def run(self, f: Float, shift: float, is_even: bool) -> Round:
         level, watch = self._level, self._watch
         penalty = level.problem.penalty_a
-        point = level.complete(level.answer(penalty.admissible(f + shift) - shift, shift))
+        point = level.complete(level.answer(penalty.admissible(f, shift), shift))
         n_plain = _MOST_PLAIN if is_even else 0
         while True:
             last = watch.end(point, sums_of_a_round=2)
@@ -95,8 +95,8 @@ class _Rounds:
         penalty = level.problem.penalty_a
         if penalty.pins:
             # A potential that the plain step puts on its bound stays there: beside it another marginal is optimal.
-            pinned = penalty.is_pinned(point.next_f + here.shift)
-            mixed = np.where(pinned, point.next_f, penalty.admissible(mixed + here.shift) - here.shift)
+            pinned = penalty.is_pinned(point.next_f, here.shift)
+            mixed = np.where(pinned, point.next_f, penalty.admissible(mixed, here.shift))
         half = level.answer(mixed, here.shift)
         noise = _SAME_DUAL * abs(point.dual)
         if half.dual >= point.dual - noise:

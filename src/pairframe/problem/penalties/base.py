@@ -124,14 +124,15 @@ class Penalty(ABC):
     def slope(self, s: Float, epsilon: float) -> Float:
         """Derivative of `update` with respect to `s`, elementwise."""
 
-    def admissible(self, f: Float) -> Float:
-        """The nearest potential within `bounds`."""
-        return np.clip(f, *self.bounds) if self.pins else f
-
-    def is_pinned(self, f: Float) -> Bool:
-        """Where `f` is on one of its bounds."""
+    def admissible(self, f: Float, shift: float = 0.0) -> Float:
+        """The nearest potential within `bounds`; both potentials are relative to `shift`."""
         low, high = self.bounds
-        return (f >= high * (1.0 - _PINNED)) | (f <= low * (1.0 - _PINNED))
+        return np.clip(f, low - shift, high - shift) if self.pins else f
+
+    def is_pinned(self, f: Float, shift: float = 0.0) -> Bool:
+        """Where f + shift is on one of its bounds."""
+        low, high = self.bounds
+        return (f >= high * (1.0 - _PINNED) - shift) | (f <= low * (1.0 - _PINNED) - shift)
 
     # --- values ------------------------------------------------------------------------------
 
