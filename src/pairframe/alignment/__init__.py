@@ -5,9 +5,10 @@ It moves masks and keeps their mass; it never changes their shape. It must not k
 
 from pairframe.alignment.align import align
 from pairframe.alignment.ambiguity import PoseStatus
+from pairframe.alignment.canonical import canonical_pose
 from pairframe.alignment.pose import OtherPose, Pose
 from pairframe.alignment.proof import Proof
 from pairframe.alignment.resample import Canvas, resample
 from pairframe.alignment.similarity import Similarity
 
-__all__ = ["Canvas", "OtherPose", "Pose", "PoseStatus", "Proof", "Similarity", "align", "resample"]
+__all__ = ["Canvas", "OtherPose", "Pose", "PoseStatus", "Proof", "Similarity", "align", "canonical_pose", "resample"]

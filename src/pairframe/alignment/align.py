@@ -15,7 +15,8 @@ from pairframe.alignment.cloud import Cloud
 from pairframe.alignment.landmarks import landmark_clouds
 from pairframe.alignment.matching import Candidate, Matching
 from pairframe.alignment.pose import OtherPose, Pose, iou_of
-from pairframe.alignment.proof import Proof, prove as prove_claim
+from pairframe.alignment.proof import Proof
+from pairframe.alignment.proof import prove as prove_claim
 from pairframe.alignment.refine import Found, polish, refine_shifts, refine_turns
 from pairframe.alignment.resample import Canvas
 from pairframe.alignment.search import search_shifts, search_turns
@@ -57,7 +58,7 @@ def align(
         ``thickness`` refines the pose with pixels weighted by their squared distance to the background, which makes it
         follow the trunk of a bent body rather than its thin parts.
     prove : None, "flip" or float
-        Prove that no pose of the other handedness overlaps more, or none that is turned by more than this many degrees.
+        Prove that every pose of the other handedness overlaps less, or every pose turned by more than this many degrees.
         With the weight ``thickness`` this is about the pose before that refinement.
     landmarks : (Mask or None, Mask or None), optional
         A second mask per side, such as the yolk. It counts as much as the whole mask, anchors the pose and tells
@@ -92,7 +93,9 @@ def align(
     matching = Matching(*clouds, marks)
     notices = [_missing_notice(side) for side in missing]
     if kind != "shift" and several == "shift" and is_scene(*clouds):
-        notices.append('the masks have several objects, so the target was only shifted; use several="together" to turn it')
+        notices.append(
+            'the masks have several objects, so the target was only shifted; use several="together" to turn it'
+        )
         kind = "shift"
     found, status, kind = _found(matching, kind, allow_flip)
     proof = _proof(matching, found.best, claim, kind)
@@ -236,7 +239,9 @@ def _checked_claim(prove: Any) -> str | float | None:
 def _checked_mask(given: Any, name: str, kind: str) -> Mask:
     mask = given if isinstance(given, Mask) else Mask.from_array(given)
     if mask.is_empty:
-        raise AlignError(f"a {name} with pixels", "an empty mask", "leave out the pair, or check the segmentation", name)
+        raise AlignError(
+            f"a {name} with pixels", "an empty mask", "leave out the pair, or check the segmentation", name
+        )
     if kind != "shift" and mask.area_px < FEWEST_PX:
         pixels = f"{mask.area_px} pixel{'s' if mask.area_px > 1 else ''}"
         raise AlignError(

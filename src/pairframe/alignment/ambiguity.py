@@ -21,7 +21,7 @@ DISAGREEMENT_SHARE = 0.05
 WIDEST_TOP_DEG = 50.0
 LARGEST_TIED_SHARE = 0.4
 # A shift by this share of the spread of the smaller mask must be noticed.
-NOTICED_SHIFT = 0.15
+NOTICED_SHIFT = 0.3
 
 
 class PoseStatus(StrEnum):
@@ -45,7 +45,7 @@ class PoseStatus(StrEnum):
 def margin(matching: Matching, best_score: float) -> float:
     """The difference in score from which on one pose counts as better than another."""
     noise = NOISE_SHARE * matching.pixel_noise()
-    return LEAST_MARGIN + noise + DISAGREEMENT_SHARE * max(0.0, 1.0 - best_score)
+    return float(LEAST_MARGIN + noise + DISAGREEMENT_SHARE * max(0.0, 1.0 - best_score))
 
 
 def status_of_turn(matching: Matching, profile: Profile, found: Found) -> PoseStatus:

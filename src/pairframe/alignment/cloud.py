@@ -102,9 +102,10 @@ class Cloud:
 
     @cached_property
     def spread(self) -> float:
-        """Root mean square distance of the pixels from the centre, um."""
+        """Root mean square distance of the area from the centre, um; positive, as a pixel has a size."""
         points = self.points(1 if self.n_px < 500 else 2)
-        return math.sqrt(float(points.weights @ (points.yx**2).sum(axis=1)) / float(points.weights.sum()))
+        mean_square = float(points.weights @ (points.yx**2).sum(axis=1)) / float(points.weights.sum())
+        return math.sqrt(mean_square + self.px**2 / 6)
 
     @cached_property
     def perimeter(self) -> float:

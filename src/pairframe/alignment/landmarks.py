@@ -9,6 +9,7 @@ import numpy as np
 from pairframe.alignment.cloud import Cloud
 from pairframe.errors import AlignError
 from pairframe.masks import Mask
+from pairframe.types import Bool
 
 LEAST_INSIDE = 0.5  # share of a landmark that must lie on its mask
 
@@ -49,12 +50,12 @@ def landmark_clouds(
         if one.is_empty:
             missing.append(name)
             continue
-        found.append(Cloud(_checked(one, mask, name), cloud.px, cloud.centre_yx))
+        found.append(Cloud(checked_landmark(one, mask, name), cloud.px, cloud.centre_yx))
     return ((found[0], found[1]) if not missing else None), tuple(missing)
 
 
-def _checked(landmark: Mask, mask: Mask, name: str) -> Any:
-    """The pixels of a landmark that fits its mask."""
+def checked_landmark(landmark: Mask, mask: Mask, name: str) -> Bool:
+    """The pixels of a landmark that fits its mask; `name` is that of the mask in messages."""
     if landmark.shape_hw != mask.shape_hw:
         raise AlignError(
             f"the landmark of the {name} on the canvas of its mask, {mask.shape_hw[0]} x {mask.shape_hw[1]} px",
@@ -69,7 +70,7 @@ def _checked(landmark: Mask, mask: Mask, name: str) -> Any:
             "correct one of them",
             "landmarks",
         )
-    inside = landmark.values > 0
+    inside: Bool = landmark.values > 0
     share = np.count_nonzero(inside & (mask.values > 0)) / np.count_nonzero(inside)
     if share < LEAST_INSIDE:
         raise AlignError(

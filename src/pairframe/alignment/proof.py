@@ -1,4 +1,4 @@
-"""Proof that no other pose overlaps more, by branch and bound over all turns and shifts.
+"""Proof that every other pose overlaps less, by branch and bound over all turns and shifts.
 
 The overlap ``O(T)`` is the number of target pixels ``y`` whose nearest pixel of ``T y`` lies in the source. Over a cell of poses
 (angle within ``D / 2``, each component of the shift within ``s / 2``), with ``p`` the position of ``y`` at the middle of the cell and
@@ -38,14 +38,14 @@ class Proof:
     Attributes
     ----------
     claim : str
-        ``flip``: no pose of the other handedness overlaps more. ``N degrees``: no pose of this handedness that is turned
-        by more than N degrees from it does.
+        ``flip``: every pose of the other handedness overlaps less. ``N degrees``: every pose of this handedness that is
+        turned by more than N degrees from it does.
     proven : bool
         False if the budget ended first; then nothing is known.
     overlap : float
         Overlap of the pose, as a share of the smaller mask.
     bound : float
-        No pose of the claim overlaps more than this share. If proven, it is the overlap of the pose.
+        No pose of the claim overlaps more than this share. If proven, it is below the overlap of the pose.
     nodes : int
         Cells that were bounded.
     seconds : float
@@ -132,7 +132,7 @@ class Prover:
 
 
 def prove(matching: Matching, best: Candidate, claim: str | float) -> Proof:
-    """Try to prove that no pose of a claim overlaps more than the best one.
+    """Try to prove that every pose of a claim overlaps less than the best one.
 
     Parameters
     ----------
@@ -149,10 +149,11 @@ def prove(matching: Matching, best: Candidate, claim: str | float) -> Proof:
         degrees = float(claim)
         text, flipped = f"{degrees:g} degrees", best.flipped
         low, high = best.angle + math.radians(degrees), best.angle + 2 * math.pi - math.radians(degrees)
-    bound, nodes = prover.search(incumbent, flipped, low, high, reach)
+    # Overlaps are whole numbers of pixels: less means by one at least. A pose that ties is not excluded.
+    bound, nodes = prover.search(incumbent - 1.0, flipped, low, high, reach)
     return Proof(
         claim=text,
-        proven=bound <= incumbent,
+        proven=bound < incumbent,
         overlap=incumbent / prover.smaller,
         bound=bound / prover.smaller,
         nodes=nodes,

@@ -39,7 +39,7 @@ def upper_bound(distance, points, counts, lengths, radii, sign, angle, ty, tx, t
     for k in range(len(counts)):
         py, px = points[k, 0] * sign, points[k, 1]
         y, x = c * py - s * px + ty, s * py + c * px + tx
-        i, j = int(math.floor(y + 0.5)), int(math.floor(x + 0.5))
+        i, j = math.floor(y + 0.5), math.floor(x + 0.5)
         far = lengths[k] * by_turn + by_shift + radii[k]
         near_i, near_j = min(max(i, 0), height - 1), min(max(j, 0), width - 1)
         if near_i == i and near_j == j:
@@ -84,7 +84,7 @@ def branch_and_bound(
     heap = [(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)]
     heap.pop()
     nodes = 0
-    n_first = max(1, int(math.ceil((high - low) / math.radians(20.0))))
+    n_first = max(1, math.ceil((high - low) / math.radians(20.0)))
     turn = (high - low) / n_first
     for m in range(n_first):
         angle = low + (m + 0.5) * turn
@@ -138,8 +138,8 @@ def overlap_count(inside, points, counts, sign, angle, ty, tx):
     total = 0.0
     for k in range(len(counts)):
         py, px = points[k, 0] * sign, points[k, 1]
-        i = int(math.floor(c * py - s * px + ty + 0.5))
-        j = int(math.floor(s * py + c * px + tx + 0.5))
+        i = math.floor(c * py - s * px + ty + 0.5)
+        j = math.floor(s * py + c * px + tx + 0.5)
         if 0 <= i < height and 0 <= j < width and inside[i, j]:
             total += counts[k]
     return total

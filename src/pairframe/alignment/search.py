@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from pairframe.alignment.cloud import Cloud
@@ -162,10 +163,10 @@ class _Grid:
         at = np.stack(np.divmod(flat, self.n), axis=-1)
         return ((at + self.n // 2) % self.n - self.n // 2) * self.pitch
 
-    def _spectrum(self, source: Cloud) -> Float:
+    def _spectrum(self, source: Cloud) -> NDArray[np.complex64]:
         image = np.zeros((self.n, self.n), np.float32)
         points = source.points(max(1, int(0.5 * self.pitch / source.px)))
         scaled = 1.0 / self.pitch
         splat_points(image, points.yx, points.weights * scaled**2, scaled, 0.0, 0.0, scaled, self.n // 2, self.n // 2)
-        spectrum: Float = fft.rfft2(image)
+        spectrum: NDArray[np.complex64] = fft.rfft2(image)
         return spectrum

@@ -49,7 +49,9 @@ class Similarity:
         object.__setattr__(self, "scale", checks.positive(self.scale, "scale", error=AlignError))
         for name in ("shift_yx_um", "pivot_yx_um"):
             value = getattr(self, name)
-            if not (isinstance(value, tuple) and len(value) == 2 and all(checks.is_real_number(part) for part in value)):
+            if not (
+                isinstance(value, tuple) and len(value) == 2 and all(checks.is_real_number(part) for part in value)
+            ):
                 raise AlignError(f"{name} to be two numbers (y, x)", checks.shown(value), "e.g. (0.0, 12.5)", name)
             object.__setattr__(self, name, (float(value[0]), float(value[1])))
 

@@ -108,7 +108,10 @@ def planted_pair(
     target_hw = (round(side + rng.uniform(0, 60)), round(side + rng.uniform(0, 60)))
     centre = (target_hw[0] * px_ratio / 2 + rng.uniform(-5, 5), target_hw[1] * px_ratio / 2 + rng.uniform(-5, 5))
     place_target = Similarity(float(rng.uniform(-180, 180)), centre, flipped, growth)
-    source, target = _place(drawing_source, place_source, shape_hw, 1.0), _place(drawing_target, place_target, target_hw, px_ratio)
+    source, target = (
+        _place(drawing_source, place_source, shape_hw, 1.0),
+        _place(drawing_target, place_target, target_hw, px_ratio),
+    )
     if cut_share > 0:
         target, moved = _cut(target, cut_share, int(rng.integers(4)))
         place_target = Similarity(
