@@ -25,8 +25,7 @@ from pairframe.alignment.matching import Candidate, Matching
 from pairframe.alignment.proof_passes import branch_and_bound, distances_rounded_down, overlap_count, upper_bound
 from pairframe.types import Bool, Float
 
-MOST_NODES = 200_000
-MOST_PIXEL_VISITS = 1_000_000_000  # about two seconds
+MOST_VISITS = 250_000_000  # of blocks of pixels, about a second
 _SIDES = (1, 2, 4, 8, 16)
 _FINENESS = 0.15
 
@@ -107,7 +106,6 @@ class Prover:
         joined = [np.concatenate([size[part] for size in sizes]) for part in range(4)]
         coarseness = np.array([size[3].max() for size in sizes])
         cy, cx = self._at((0.0, 0.0))
-        most = int(max(1000, min(MOST_NODES, MOST_PIXEL_VISITS / len(sizes[min(1, len(sizes) - 1)][1]))))
         bound, nodes = branch_and_bound(
             self.distance,
             *joined,
@@ -121,7 +119,7 @@ class Prover:
             cy,
             cx,
             reach / self._source.px,
-            most,
+            MOST_VISITS,
             _FINENESS,
         )
         return float(bound), int(nodes)

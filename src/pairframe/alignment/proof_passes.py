@@ -57,7 +57,7 @@ def upper_bound(distance, points, counts, lengths, radii, sign, angle, ty, tx, t
 @compiled()
 def branch_and_bound(
     distance, all_points, all_counts, all_lengths, all_radii, starts, coarseness, radius, incumbent, sign, low, high,
-    cy, cx, reach, most_nodes, fineness,
+    cy, cx, reach, most_visits, fineness,
 ):  # fmt: skip
     """Search the angles `low` to `high` and shifts up to `reach` around (cy, cx) for an overlap above `incumbent`.
 
@@ -72,6 +72,8 @@ def branch_and_bound(
         Largest radius of a block of each size, px.
     radius : float
         Typical distance of the target's pixels from the origin, px.
+    most_visits : int
+        Stop after looking at so many blocks.
     fineness : float
         Largest share of the motion within a cell that the radius of a block may have.
 
@@ -83,19 +85,20 @@ def branch_and_bound(
     """
     heap = [(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)]
     heap.pop()
-    nodes = 0
+    nodes, visits = 0, 0
     n_first = max(1, math.ceil((high - low) / math.radians(20.0)))
     turn = (high - low) / n_first
     for m in range(n_first):
         angle = low + (m + 0.5) * turn
-        bound = _bound_of_cell(
+        bound, n_points = _bound_of_cell(
             distance, all_points, all_counts, all_lengths, all_radii, starts, coarseness, radius, sign, angle, cy, cx,
             turn, 2.0 * reach, fineness,
         )  # fmt: skip
         nodes += 1
+        visits += n_points
         if bound > incumbent:
             heapq.heappush(heap, (-bound, angle, turn, cy, cx, 2.0 * reach))
-    while len(heap) > 0 and nodes < most_nodes:
+    while len(heap) > 0 and visits < most_visits:
         _, angle, turn, ty, tx, side = heapq.heappop(heap)
         by_turn = radius * turn / 2.0 > 0.75 * side
         for m in range(2 if by_turn else 4):
@@ -104,11 +107,12 @@ def branch_and_bound(
             else:
                 angle_m, turn_m, side_m = angle, turn, side / 2.0
                 ty_m, tx_m = ty + (m // 2 - 0.5) * side / 2.0, tx + (m % 2 - 0.5) * side / 2.0
-            bound = _bound_of_cell(
+            bound, n_points = _bound_of_cell(
                 distance, all_points, all_counts, all_lengths, all_radii, starts, coarseness, radius, sign, angle_m,
                 ty_m, tx_m, turn_m, side_m, fineness,
             )  # fmt: skip
             nodes += 1
+            visits += n_points
             if bound > incumbent:
                 heapq.heappush(heap, (-bound, angle_m, turn_m, ty_m, tx_m, side_m))
     return (incumbent if len(heap) == 0 else -heap[0][0]), nodes
@@ -124,10 +128,11 @@ def _bound_of_cell(
     while size + 1 < len(coarseness) and coarseness[size + 1] < fineness * motion:
         size += 1
     first, last = starts[size], starts[size + 1]
-    return upper_bound(
+    bound = upper_bound(
         distance, all_points[first:last], all_counts[first:last], all_lengths[first:last], all_radii[first:last], sign,
         angle, ty, tx, turn, side,
     )  # fmt: skip
+    return bound, last - first
 
 
 @compiled()

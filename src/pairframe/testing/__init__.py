@@ -9,6 +9,7 @@ from pairframe.testing.conformance import EngineSuite
 from pairframe.testing.planted import PlantedPair, planted_pair
 from pairframe.testing.problems import CASES, Case
 from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
+from pairframe.testing.symmetric import SymmetricPair, symmetric_pair
 
 __all__ = [
     "CASES",
@@ -18,11 +19,13 @@ __all__ = [
     "Gaussian",
     "GaussianAnswer",
     "PlantedPair",
+    "SymmetricPair",
     "agreement",
     "disc",
     "embryo",
     "growing_embryo",
     "planted_pair",
+    "symmetric_pair",
     "tiny_and_huge_embryo",
     "unbalanced_gaussians",
 ]
