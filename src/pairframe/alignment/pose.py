@@ -213,6 +213,13 @@ class Pose:
 
     def summary(self) -> str:
         """A few lines of text with units."""
+        lines = self.summary_lines()
+        if self.status != PoseStatus.aligned:
+            lines.append(f"advice     {self.status.advice}")
+        return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+
+    def summary_lines(self) -> list[str]:
+        """The lines of `summary` without advice and notices."""
         unit = self.units.length
         lines = [
             f"pose       {self.status}: {_text(self.change, unit)}",
@@ -223,9 +230,7 @@ class Pose:
         if self.proof is not None:
             ended = "proven" if self.proof.proven else f"not proven (a share of {self.proof.bound:.4f} is not excluded)"
             lines.append(f"proof      {self.proof.claim}: {ended}, overlap {self.proof.overlap:.4f}")
-        if self.status != PoseStatus.aligned:
-            lines.append(f"advice     {self.status.advice}")
-        return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+        return lines
 
     def _canvas(self, canvas_hw: tuple[int, int] | None, origin_yx: tuple[int, int]) -> Canvas:
         if canvas_hw is None:

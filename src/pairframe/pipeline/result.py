@@ -17,6 +17,7 @@ from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.maps import PairMaps
 from pairframe.pipeline.solve import PairSolution
 from pairframe.problem import penalties_of
+from pairframe.results.pose_maps import whole_displacement
 from pairframe.results.result import TransportResult, WorkMaps
 
 
@@ -80,11 +81,14 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         scales.cost_um_from_cost_work(1.0),
         debug=config.debug,
     )
+    velocity = canonical.velocity_field
+    if work.pose is not None:
+        velocity = whole_displacement(velocity, work.pose)
     relaxation = min(penalty.marginal_relaxation for penalty in penalties_of(config, scales))
     return {
         "mass_created": canonical.mass_created,
         "mass_destroyed": canonical.mass_destroyed,
-        "velocity_field": canonical.velocity_field,
+        "velocity_field": velocity,
         "velocity_valid": canonical.velocity_valid,
         "cost_source": canonical.cost_source,
         "cost_target": canonical.cost_target,
@@ -110,6 +114,7 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "config": config,
         "versions": dict(_versions(config.backend)),
         "notices": (*work.notices, *maps.notices),
+        "pose": work.pose,
     }
 
 
