@@ -28,6 +28,7 @@ ORDER = [
     "progress",
     "parallel",
     "masks",
+    "alignment",
     "frame",
     "problem",
     "tiled",

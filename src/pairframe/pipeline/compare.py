@@ -1,4 +1,4 @@
-"""`compare`: read, frame, solve, read the maps, build the result."""
+"""`compare`: read (and align), frame, solve, read the maps, build the result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def compare(
     Parameters
     ----------
     mask_a, mask_b : Mask, (H, W) array or path
-        Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``.
+        Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``. With
+        ``align`` in the config canvases and pixel sizes may differ, and maps are on the canvas of the source.
     config : TransportConfig, optional
         Its `px_size_um` wins over that of the masks. If no pixel size is known, lengths are in pixels.
     init : TransportResult, optional

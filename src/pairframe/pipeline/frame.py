@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pairframe.alignment import Pose
 from pairframe.frame import Box, GridTransform, golden
 from pairframe.frame.crop import Boxes, shares_outside, tight_boxes_of
 from pairframe.frame.fields import require_shape
@@ -39,6 +40,8 @@ class WorkPair:
         The canonical pixels of the source.
     notices : tuple of str
         Remarks for the user.
+    pose : Pose, optional
+        How the target was moved before.
     """
 
     config: TransportConfig
@@ -49,6 +52,7 @@ class WorkPair:
     areas_um2: tuple[float, float]
     on_source: Bool
     notices: tuple[str, ...] = ()
+    pose: Pose | None = None
 
     @property
     def scales(self) -> Scales:
@@ -79,6 +83,9 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
     scales = _scales(transform, config)
     config = with_default_reach(config, scales, source[crop], target[crop])
     areas = [np.count_nonzero(density[crop]) * transform.px_area_um2 for density in (source, target)]
+    if densities.pose is not None and config.mass.is_area:
+        # The pixels on the boundary of a moved mask are fractions.
+        areas[1] = float(target[crop].sum()) * transform.px_area_um2
     work = WorkPair(
         config=config,
         penalties=_penalties(config, scales),
@@ -87,6 +94,7 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
         mass_target=mass_target,
         areas_um2=(areas[0], areas[1]),
         on_source=densities.source > 0,
+        pose=densities.pose,
     )
     notices = (*densities.notices, *_clipping_notices(transform), *_resolution_notices(work, boxes))
     return replace(work, notices=notices)

@@ -21,6 +21,9 @@ from pairframe.units import Units
 if TYPE_CHECKING:
     import xarray as xr
 
+    from pairframe.alignment import Pose
+    from pairframe.maps.motion import Motion
+
 NO_ANSWER = "answer     none: the numbers left the range of floating point, so the maps mean nothing"
 _ROUNDING = 1 + 1e-9
 
@@ -88,6 +91,8 @@ class TransportResult(_FrozenArrays):
         Mass per canonical pixel. `total_mass_moved` + destroyed = `M_source`, and + created = `M_target`.
     velocity_field : (Hc, Wc, 2)
         ``[..., 0]`` is dy, ``[..., 1]`` is dx, um/frame, on source pixels; NaN where unknown (see `velocity_valid`).
+        If the target was aligned, this is the whole displacement, onto the target's own image; `work` and all numbers
+        computed from it are about the moved target.
     cost_source, cost_target : (Hc, Wc)
         Transport cost at the source pixel and at the target pixel, mass times um^2; each sums to `total_transport_cost_um2`.
     transform : GridTransform
@@ -119,6 +124,8 @@ class TransportResult(_FrozenArrays):
     notices : tuple of str
         Remarks about this comparison, in sentences.
     work : WorkMaps
+    pose : Pose or None
+        How the target was moved onto the source first; None for masks compared as given.
     """
 
     mass_created: Float
@@ -160,6 +167,33 @@ class TransportResult(_FrozenArrays):
     versions: Mapping[str, str]
     notices: tuple[str, ...]
     work: WorkMaps
+    pose: Pose | None = None
+
+    @property
+    def motion(self) -> Motion:
+        """The displacement of the moved mass as a shift, a turn, a scale and the deformation that is left; pose included."""
+        from pairframe.results.pose_maps import motion_of
+
+        return motion_of(self)
+
+    @property
+    def deformation_field(self) -> Float:
+        """Displacement (Hc, Wc, 2) in um/frame without the pose; without alignment, less the shift, turn and scale of `motion`."""
+        from pairframe.results.pose_maps import deformation_of
+
+        return deformation_of(self)
+
+    @property
+    def field_in_frame(self) -> Float:
+        """Displacement (Hc, Wc, 2) in um/frame from the source to the target as `work` has it: after the pose, if there is one."""
+        return self.velocity_field if self.pose is None else self.deformation_field
+
+    @property
+    def mass_created_on_target(self) -> Float:
+        """Created mass on the target's own image, (Ht, Wt), with its pixels; `mass_created` itself without a pose."""
+        from pairframe.results.pose_maps import created_on_target
+
+        return created_on_target(self)
 
     @property
     def scales(self) -> Scales:
@@ -240,6 +274,7 @@ class TransportResult(_FrozenArrays):
         lines = [
             f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} {unit}^2",
             f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} {unit}^2",
+            *([] if self.pose is None else self.pose.summary_lines()),
             *(self._answer_lines() if self.has_answer else [NO_ANSWER]),
             f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, work pixel "
             f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",

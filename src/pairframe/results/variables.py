@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from pairframe.results.result import TransportResult, WorkMaps
 from pairframe.results.row_units import column_unit
 from pairframe.results.schema import FIELDS, SCHEMA_VERSION
 from pairframe.types import Float
+
+if TYPE_CHECKING:
+    from pairframe.alignment import Pose
 
 CANON = ("y_um", "x_um")
 WORK = ("work_y_um", "work_x_um")
@@ -99,6 +102,7 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
         "notices": json.dumps(list(result.notices)),
+        **({} if result.pose is None else {"pose": json.dumps(result.pose.to_plain())}),
     }
 
 
@@ -126,6 +130,7 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
         transform=replace(GridTransform.from_json(attributes["transform"]), px_size_um=config.px_size_um),
         versions=plain_json.parse(attributes["versions"]),
         notices=tuple(plain_json.parse(attributes["notices"])),
+        pose=_pose(attributes),
         work=WorkMaps(
             **{name: work[name] for name in _PLAIN_WORK_MAPS},
             velocity_px=_velocity(work),
@@ -136,6 +141,14 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
 
 
 _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {"float64": float, "int64": int, "string": str}
+
+
+def _pose(attributes: Mapping[str, Any]) -> Pose | None:
+    if "pose" not in attributes:
+        return None
+    from pairframe.alignment import Pose
+
+    return Pose.from_plain(plain_json.parse(attributes["pose"]))
 
 
 def _velocity(maps: Mapping[str, NDArray[Any]]) -> Float:
