@@ -90,8 +90,6 @@ class TransportConfig:
     marginal_relaxation: float | None = None
     blur_um: float | None = None
     reach_um: float | None = None
-    moved_mass: float | None = None
-    moved_share: float | None = None
     penalty: str | tuple[str, str] = "partial"
     reference: str = "heat"
     metric: str = "sqeuclidean"
@@ -117,6 +115,8 @@ class TransportConfig:
     debug: bool = False
     align: str = "none"
     allow_flip: bool = False
+    moved_mass: float | None = None
+    moved_share: float | None = None
 
     def __post_init__(self) -> None:
         self._check_scales()
