@@ -185,7 +185,7 @@ def test_without_an_answer_there_are_no_numbers(pair: tuple[str, str], out: Path
 def test_a_work_grid_too_coarse_is_said(pair: tuple[str, str], out: Path) -> None:
     done = run(*pair, "--out", out, "--no-report", "--downsample-factor", "500")
     assert done.exit_code == 0
-    assert "notice: with downsample_factor 500 the source is only 1 x 1 work pixels large" in done.stdout
+    assert "note: with downsample_factor 500 the source is only 1 x 1 work pixels large" in done.stdout
     assert "use a downsample_factor of 2 or less" in done.stdout
 
 

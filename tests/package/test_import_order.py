@@ -19,6 +19,7 @@ ORDER = [
     "_version",
     "errors",
     "types",
+    "notices",
     "plain_json",
     "checks",
     "units",

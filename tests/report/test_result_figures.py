@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 
 import pairframe as pf
+from pairframe.notices import Notice
 from pairframe.report import figures, style
 from pairframe.results import formatting
 from pairframe.testing import disc
@@ -321,7 +322,7 @@ def test_intensities_are_not_called_areas() -> None:
 def test_a_notice_is_text_and_not_mathematics(result: pf.TransportResult) -> None:
     from dataclasses import replace
 
-    odd = replace(result, notices=(r"a $\frac{1}{ <b>file</b>" + 500 * "x",))
+    odd = replace(result, notices=(Notice("odd", r"a $\frac{1}{ <b>file</b>" + 500 * "x"),))
     figure = figures.result_overview(odd, figures.new_figure(12, 8))
     drawn(figure)
     assert r"$\frac{1}{ <b>file</b>" in figure.get_suptitle()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pairframe.alignment import Canvas, Pose, PoseStatus, Similarity, align, resample
 from pairframe.masks import Mask, mass_density
+from pairframe.notices import Notice, warning
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
 from pairframe.units import Units
@@ -21,14 +22,14 @@ class AlignedPair:
         Mass per pixel of the source.
     pose : Pose
         Its `source_canvas` is that of the densities: the canvas of the source, grown if the moved target needs it.
-    notices : tuple of str
+    notices : tuple of Notice
         Remarks about the pose.
     """
 
     source: Float
     target: Float
     pose: Pose
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
 
 def align_pair(
@@ -68,14 +69,15 @@ def _mass_factor(config: TransportConfig, target: Mask, magnification: float) ->
     return magnification ** (3 if name == "distance_transform" else 2)
 
 
-def _notices(pose: Pose, source: Mask) -> list[str]:
-    notices = list(pose.notices)
+def _notices(pose: Pose, source: Mask) -> list[Notice]:
+    notices = [Notice("pose", sentence) for sentence in pose.notices]
     if pose.status != PoseStatus.aligned:
-        notices.append(f"the pose is {pose.status}: {pose.status.advice}")
+        notices.append(warning(f"pose_{pose.status}", f"the pose is {pose.status}", pose.status.advice))
     if pose.source_canvas.shape_hw != source.shape_hw:
         (height, width), (top, left) = pose.source_canvas.shape_hw, pose.source_canvas.origin_yx
-        notices.append(
+        message = (
             f"the moved target does not fit on the canvas of the source, which was extended to {height} x {width} px; the "
             f"first pixel of the source is now at row {top}, column {left}"
         )
+        notices.append(Notice("canvas_extended", message))
     return notices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 
 from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
@@ -11,6 +12,7 @@ from pairframe.frame import GridTransform, golden
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import empty_maps, read_maps
 from pairframe.pipeline.moved_mass import with_moved_mass
+from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
 from pairframe.pipeline.result import build_empty_result, build_result
 from pairframe.pipeline.solve import solve_pair
@@ -61,6 +63,7 @@ def compare(
     else:
         solved = solve_pair(work, start, progress)
         result = build_result(work, solved, read_maps(work, solved))
+        result = replace(result, notices=(*result.notices, *check_plausibility(result)))
     if golden.is_debug(config.debug):
         result.check_books()
     if result.status in statuses:

@@ -14,6 +14,7 @@ from pairframe.alignment import Pose
 from pairframe.frame import GridTransform
 from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.masks import Mask, mass_density, read_mask
+from pairframe.notices import Notice
 from pairframe.pipeline.align import align_pair
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
@@ -32,7 +33,7 @@ class DensityPair:
         Mass per canonical pixel.
     config : TransportConfig
         With the pixel size of the pair.
-    notices : tuple of str
+    notices : tuple of Notice
         Remarks about the pixel size and the pose.
     pose : Pose, optional
         How the target was moved.
@@ -41,7 +42,7 @@ class DensityPair:
     source: Float
     target: Float
     config: TransportConfig
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
     pose: Pose | None = None
 
 
@@ -61,7 +62,7 @@ def read_pair(
     px_size_um, notices = shared_pixel_size(masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, transform_um)
     source, target = (mass_density(mask, config.mass_mode, px_size_um) for mask in masks)
     if config.align != "none":
-        notices = (*notices, f"not aligned, because the {' and the '.join(empty)} is empty")
+        notices = (*notices, Notice("not_aligned", f"not aligned, because the {' and the '.join(empty)} is empty"))
     return DensityPair(source, target, replace(config, px_size_um=px_size_um), notices)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
+from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
 from pairframe.results.formatting import percent
 from pairframe.types import Bool, Float
@@ -121,8 +122,8 @@ class TransportResult(_FrozenArrays):
     config : TransportConfig
         As used: with the pixel size that was found.
     versions : mapping of name to version
-    notices : tuple of str
-        Remarks about this comparison, in sentences.
+    notices : tuple of Notice
+        Remarks about this comparison; see `warnings`.
     work : WorkMaps
     pose : Pose or None
         How the target was moved onto the source first; None for masks compared as given.
@@ -165,7 +166,7 @@ class TransportResult(_FrozenArrays):
     device: str
     config: TransportConfig
     versions: Mapping[str, str]
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
     work: WorkMaps
     pose: Pose | None = None
 
@@ -219,6 +220,11 @@ class TransportResult(_FrozenArrays):
     def has_answer(self) -> bool:
         """Whether the numbers mean anything. After ``impossible`` they do not; they only balance the mass."""
         return self.status != Status.impossible
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """The notices that should be read before the numbers are used."""
+        return tuple(notice for notice in self.notices if notice.is_warning)
 
     @property
     def destroyed_is_noise(self) -> bool:
@@ -282,7 +288,7 @@ class TransportResult(_FrozenArrays):
         ]
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")
-        return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+        return "\n".join([*lines, *(f"{notice.severity:<10} {notice}" for notice in self.notices)])
 
     def _answer_lines(self) -> list[str]:
         cost = "mass work px^2" if self.scales.power == 2 else "mass work px"

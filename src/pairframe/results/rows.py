@@ -49,11 +49,12 @@ def result_row(
         "work_grid_width_px": transform.work_shape_hw[1],
         "config_json": result.config.to_json(),
         "versions_json": json.dumps(dict(result.versions)),
-        "notices_json": json.dumps(list(result.notices)),
+        "notices_json": json.dumps([notice.to_plain() for notice in result.notices]),
     }
     about = {
         "pair_id": pair_id,
         "status": str(result.status),
+        "warnings": " ".join(notice.code for notice in result.warnings) or None,
         "advice": result.status.advice,
         "maps_group": maps_group,
         "source": source,

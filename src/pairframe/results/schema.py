@@ -32,7 +32,7 @@ RENAMED: Mapping[int, Mapping[str, str]] = {
     SCHEMA_VERSION: {},
 }
 # Columns that were added, and the first schema version that has them; rows of earlier versions have null.
-ADDED: Mapping[str, int] = {"shift_response_long": 6, "shift_response_short": 6}
+ADDED: Mapping[str, int] = {"warnings": 6, "shift_response_long": 6, "shift_response_short": 6}
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 
 Row = dict[str, Any]
@@ -74,6 +74,7 @@ def _count(name: str, unit: str, meaning: str) -> Column:
 ABOUT_THE_PAIR = (
     _text("pair_id", "unique name of the pair", required=True),
     _text("status", "how the solve ended (see `pairframe.Status`), or `failed` without a result", required=True),
+    _text("warnings", "codes of the notices to read before the numbers are used; null without any"),
     _text("error", "why there is no result; null when there is one"),
     _text("advice", "what to do about the status or the error"),
     _text("maps_group", "name of the maps, which are `maps.zarr/<maps_group>.zarr.zip`; null without a result"),

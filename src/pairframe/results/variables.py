@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pairframe import plain_json
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform
+from pairframe.notices import Notice
 from pairframe.problem import TransportConfig
 from pairframe.results.result import TransportResult, WorkMaps
 from pairframe.results.row_units import column_unit
@@ -101,7 +102,7 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "config": result.config.to_json(),
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
-        "notices": json.dumps(list(result.notices)),
+        "notices": json.dumps([notice.to_plain() for notice in result.notices]),
         **({} if result.pose is None else {"pose": json.dumps(result.pose.to_plain())}),
     }
 
@@ -129,7 +130,7 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
         # Stores of earlier versions have 1.0 here for an unknown pixel size; the config always had null.
         transform=replace(GridTransform.from_json(attributes["transform"]), px_size_um=config.px_size_um),
         versions=plain_json.parse(attributes["versions"]),
-        notices=tuple(plain_json.parse(attributes["notices"])),
+        notices=tuple(map(Notice.from_plain, plain_json.parse(attributes["notices"]))),
         pose=_pose(attributes),
         work=WorkMaps(
             **{name: work[name] for name in _PLAIN_WORK_MAPS},

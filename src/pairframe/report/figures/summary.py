@@ -72,8 +72,8 @@ def _headline(result: TransportResult, figure: Figure) -> None:
         lines[1] = (
             f"NOT CONVERGED ({result.status}), error up to {gap} of the total cost (relative gap): {result.status.advice}"
         )
-    lines += [f"notice: {_shortened(notice)}" for notice in result.notices]
-    colour = WARNING_COLOUR if result.status in UNFINISHED else "black"
+    lines += [_shortened(f"{notice.severity}: {notice}") for notice in result.notices]
+    colour = WARNING_COLOUR if result.status in UNFINISHED or result.warnings else "black"
     figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)
 
 
