@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from tests.problem.test_problem_objective import Dense, make_problem, random_potentials
 
 import pairframe as pf
 from pairframe.engines import SolveOptions, Status, solve
@@ -17,7 +18,6 @@ from pairframe.maps import PlanOperator
 from pairframe.problem import KL, TransportProblem, certificate, penalty_of
 from pairframe.problem.objective import unavoidable_translation
 from pairframe.testing import disc
-from tests.problem.test_problem_objective import Dense, make_problem, random_potentials
 
 SOFT = ("kl", "tv")
 KINDS = ("kl", "tv", "partial", "balanced")
