@@ -118,7 +118,7 @@ class TransportResult(_FrozenArrays):
     iterations : int
         Kernel applications on the work grid.
     relative_gap, marginal_error : float
-        What `config.tol` bounds.
+        What `config.tol` bounds. The gap is relative to the cost that depends on the plan; see `pairframe.problem.Certificate`.
     config : TransportConfig
         As used: with the pixel size that was found.
     versions : mapping of name to version
