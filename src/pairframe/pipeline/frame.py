@@ -77,7 +77,7 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
         golden.check_containment(transform, boxes)
     mass_source, mass_target = (transform.pool(density, debug=config.debug) for density in (source, target))
     crop = transform.pair_crop_box_yx.slices
-    areas = [np.count_nonzero(density[crop]) * transform.px_area_um2 for density in (source, target)]
+    areas = [float(np.count_nonzero(density[crop]) * transform.px_area_um2) for density in (source, target)]
     if densities.pose is not None and config.mass.is_area:
         # The pixels on the boundary of a moved mask are fractions.
         areas[1] = float(target[crop].sum()) * transform.px_area_um2
