@@ -22,7 +22,7 @@ from pairframe.testing import disc
 
 SHAPE = (28, 44)
 HOSTILE = "<img src=x onerror=\"document.title='harmed'\">"
-CONFIG = pf.TransportConfig(px_size_um=2.0, reach_um=20.0)
+CONFIG = pf.TransportConfig(px_size_um=2.0, reach_um=20.0, penalty="kl")
 
 
 def grown(unit: int, step: int, growth_px: float) -> np.ndarray[Any, Any]:

@@ -20,7 +20,7 @@ from pairframe.errors import StoreWriteError
 from pairframe.report.figures import summary_figure
 from pairframe.report.html import pictures
 from pairframe.results import ResultStore
-from pairframe.results.formatting import scientific
+from pairframe.results.formatting import scientific, share
 from pairframe.results.schema import COLUMNS
 from pairframe.testing import disc
 
@@ -53,7 +53,7 @@ def test_everything_is_written_and_said(pair: tuple[str, str], out: Path) -> Non
     assert not list(out.rglob(".tmp-*"))
     words = " ".join(done.stdout.split())
     assert "converged" in words
-    assert f"{100 * result.noise_floor:.2g} %" in words
+    assert f"noise floor {share(result.noise_floor)}" in words
     assert "µm/frame" in words
     assert "µm/min" in words
     assert (

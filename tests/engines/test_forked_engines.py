@@ -18,7 +18,7 @@ from pairframe.testing import disc
 
 warnings.simplefilter("ignore")  # jax warns of every fork
 masks = disc((24, 32), (12, 12), 5), disc((24, 32), (12, 16), 6)
-config = pf.TransportConfig(backend="{engine}", reach_um=8.0)
+config = pf.TransportConfig(backend="{engine}", penalty="kl", reach_um=8.0)
 {before}
 child = os.fork()
 if child == 0:

@@ -56,7 +56,7 @@ def test_units(result: TransportResult) -> None:
     assert result.area_target_um2 == TARGET.sum() * 4.0
     # blur 4 um and reach 20 um are 1 and 5 work pixels of 4 um
     assert result.epsilon == pytest.approx(1.0)
-    assert result.lambda_unbalanced == pytest.approx(25.0)
+    assert result.lambda_unbalanced == pytest.approx(25.0 / 2)
     assert result.blur_um == pytest.approx(4.0)
     assert result.reach_um == pytest.approx(20.0)
     assert result.total_transport_cost_um2 == pytest.approx(16.0 * result.total_transport_cost_work_px2)
@@ -141,7 +141,9 @@ def test_one_empty_mask_is_a_status_without_a_solve(side: str) -> None:
     assert np.isnan(empty.velocity_field).all()
     assert not empty.velocity_valid.any()
     assert empty.total_mass_moved == 0
-    assert empty.objective == pytest.approx(2500.0 * (TARGET.sum() if side == "source" else SOURCE.sum()))
+    assert empty.objective == pytest.approx(
+        empty.reach_um**2 / 2 * (TARGET.sum() if side == "source" else SOURCE.sum())
+    )
     np.testing.assert_array_equal(empty.mass_created, TARGET if side == "source" else nothing)
     np.testing.assert_array_equal(empty.mass_destroyed, nothing if side == "source" else SOURCE)
     assert math.isnan(empty.divergence)

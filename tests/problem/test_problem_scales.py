@@ -42,7 +42,7 @@ def test_euclidean_costs_are_lengths() -> None:
 def test_seed_units_are_costs_after_coord_scale() -> None:
     scales = Scales(coord_scale=1 / 576)
     assert scales.epsilon_work(epsilon=1e-4) == pytest.approx(1e-4 * 576**2)
-    assert scales.strength_work(marginal_relaxation=10.0) == pytest.approx(10 * 576**2)
+    assert scales.relaxation_work(0.5, marginal_relaxation=10.0) == pytest.approx(10 * 576**2)
 
 
 @pytest.mark.parametrize("px_size_um", [1.0, 0.65])
@@ -50,7 +50,8 @@ def test_seed_units_are_costs_after_coord_scale() -> None:
 def test_the_defaults_are_canonical_pixels_at_any_downsample_factor(px_size_um: float, s: int) -> None:
     scales = Scales(px_size_um, s)
     assert scales.epsilon_work() == pytest.approx((2 / s) ** 2)
-    assert scales.strength_work() == pytest.approx((50 / s) ** 2)
+    with pytest.raises(ConfigError, match="a reach_um, as this is no pair of masks"):
+        scales.relaxation_work(1.0)
     assert scales.length_um_from_cost_work(scales.epsilon_work()) == pytest.approx(2 * px_size_um)
 
 

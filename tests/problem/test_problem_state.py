@@ -120,9 +120,24 @@ def test_joint_normalisation_changes_nothing_but_the_scale(reference: str, penal
 
 @pytest.mark.parametrize("s", [1, 2, 4])
 def test_the_default_lengths_do_not_depend_on_the_downsample_factor(s: int) -> None:
-    problem, _ = state_problem(A, B, TransportConfig(), transform_of(s, 0.65))
+    problem, _ = state_problem(A, B, TransportConfig(reach_um=26.0), transform_of(s, 0.65))
     assert problem.epsilon * s**2 == pytest.approx(4.0)
-    assert problem.penalty_a.marginal_relaxation * s**2 == pytest.approx(2500.0)
+    assert problem.penalty_a.marginal_relaxation * s**2 == pytest.approx(40.0**2 / 2)
+
+
+def test_without_a_reach_it_is_the_length_of_the_objects() -> None:
+    mass = np.zeros((40, 60))
+    mass[5:35, 10:50] = 1.0
+    problem, _ = state_problem(mass, mass[::-1], TransportConfig(), transform_of(1, 0.65))
+    assert isinstance(problem.penalty_a, Partial)
+    assert problem.penalty_a.marginal_relaxation == pytest.approx((30**2 + 40**2) / 2)
+    kl, _ = state_problem(mass, mass[::-1], TransportConfig(penalty="kl"), transform_of(1, 0.65))
+    assert isinstance(kl.penalty_a, KL)
+    assert kl.penalty_a.marginal_relaxation == pytest.approx(30**2 + 40**2)
+    speck = np.zeros((40, 60))
+    speck[3, 3] = 1.0
+    problem, _ = state_problem(speck, speck, TransportConfig(blur_um=3.0), transform_of(1, 1.0))
+    assert problem.penalty_a.marginal_relaxation == pytest.approx(12.0**2 / 2), "four blurs at least"
 
 
 def test_lengths_are_read_with_the_pixel_size_of_the_transform() -> None:

@@ -24,7 +24,7 @@ from pairframe.report.html.assets import content_policy, island
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pictures import STAMP, THUMBNAIL_BYTES, known_view, make_figures, make_pictures
 from pairframe.results.cohort_table import cohort_of
-from pairframe.results.formatting import number, scientific
+from pairframe.results.formatting import number, scientific, share
 from pairframe.results.rows import failed_row
 from pairframe.results.schema import COLUMNS, FEATURES
 from pairframe.results.store import ResultStore
@@ -140,7 +140,7 @@ def test_a_pair_page_has_numbers_with_units_noise_floor_certificate_and_the_way_
     row = ResultStore(report_cohort).table().set_index("pair_id").loc["disc 1"]
     text = " ".join(page.text.split())
     assert f"{number(row.percent_created)} %" in text
-    assert f"noise floor {100 * row.noise_floor:.2g} %" in text
+    assert f"noise floor {share(row.noise_floor)}" in text
     assert f"a relative gap of {scientific(row.relative_gap)}" in text
     assert not re.search(r"\de-\d", text.split("The maps are ")[0].split("Certificate")[1]), "one kind of minus sign"
     assert f">{number(row.mean_displacement_um)}</td><td>µm/frame</td>" in page.html

@@ -30,7 +30,7 @@ PANELS = (
 @pytest.fixture(scope="module")
 def result() -> pf.TransportResult:
     source, target = disc(SHAPE, (20, 25), 9), disc(SHAPE, (26, 40), 12)
-    return pf.compare(source, target, pf.TransportConfig(px_size_um=2.0))
+    return pf.compare(source, target, pf.TransportConfig(px_size_um=2.0, reach_um=20.0, penalty="kl"))
 
 
 def new_ax():

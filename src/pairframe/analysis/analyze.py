@@ -21,6 +21,7 @@ from pairframe.analysis.members import Member, Members, select_members
 from pairframe.analysis.permutation import relabelings
 from pairframe.analysis.scalars import ScalarTest, check_scalars, compare_scalars, unit_values
 from pairframe.errors import CohortError
+from pairframe.problem import TransportConfig
 from pairframe.progress import Progress
 from pairframe.results.cohort_table import read_cohort
 from pairframe.results.store import ResultStore
@@ -261,6 +262,12 @@ def _power_notices(comparison: Comparison, members: Members) -> list[str]:
     return notices
 
 
+def _penalty(members: Members) -> str | tuple[str, str]:
+    """The penalty of the first pair; ``partial`` if it is balanced, because masks of any mass are compared here."""
+    penalty = TransportConfig.from_json(members.members[0].row["config_json"]).penalty
+    return penalty if "balanced" not in penalty else "partial"
+
+
 def _distances(
     store: ResultStore,
     members: Members,
@@ -277,7 +284,8 @@ def _distances(
             f"distances are between {len(chosen)} of {len(members.members)} source masks, sampled with seed {seed}"
         )
     blur_um, reach_um = (float(np.median([m.row[name] for m in members.members])) for name in ("blur_um", "reach_um"))
-    distances = mask_distances(store, chosen, grid, blur_um, reach_um, jobs=jobs, progress=progress)
+    penalty = _penalty(members)
+    distances = mask_distances(store, chosen, grid, blur_um, reach_um, penalty, jobs=jobs, progress=progress)
     if distances is not None and distances.n_unfinished:
         notices.append(f"{distances.n_unfinished} distances between masks did not converge and are not certified")
     return distances

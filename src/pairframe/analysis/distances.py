@@ -97,21 +97,22 @@ def mask_distances(
     grid: AnalysisGrid,
     blur_um: float,
     reach_um: float,
+    penalty: str | tuple[str, str] = "partial",
     *,
     jobs: int | None = 1,
     progress: Progress | None = None,
 ) -> Distances | None:
     """Distances between the source masks of pairs, None for fewer than two that are not empty.
 
-    The masks are pooled to at most `MAX_DISTANCE_BLOCKS` pixels of the whole canvas. They are compared under ``kl`` penalties
-    with the given blur, or one such pixel where that is more, and the given reach, at most the canvas's diagonal.
+    The masks are pooled to at most `MAX_DISTANCE_BLOCKS` pixels of the whole canvas. They are compared under the given
+    penalty with the given blur, or one such pixel where that is more, and the given reach, at most the canvas's diagonal.
     """
     coarse = AnalysisGrid.of(grid.canon_shape_hw, grid.px_size_um, MAX_DISTANCE_BLOCKS)
     masks = [coarse.sums(read_canonical(store, member, grid, ("mass_source",))[0]) for member in members]
     kept = [number for number, mask in enumerate(masks) if mask.any()]
     if len(kept) < 2:
         return None
-    config = _coarse_config(coarse, blur_um, reach_um)
+    config = _coarse_config(coarse, blur_um, reach_um, penalty)
     pairs = list(combinations(kept, 2))
     solved = iter_results(((masks[i], masks[j]) for i, j in pairs), config, jobs=jobs)
     place = {number: position for position, number in enumerate(kept)}
@@ -136,12 +137,15 @@ def mask_distances(
     )
 
 
-def _coarse_config(coarse: AnalysisGrid, blur_um: float, reach_um: float) -> TransportConfig:
-    """The cohort's blur and reach for masks on the coarse grid, one pixel per block."""
+def _coarse_config(
+    coarse: AnalysisGrid, blur_um: float, reach_um: float, penalty: str | tuple[str, str]
+) -> TransportConfig:
+    """The cohort's blur, reach and penalty for masks on the coarse grid, one pixel per block."""
     diagonal_um = math.hypot(*coarse.shape_hw) * coarse.block_um
     return TransportConfig(
         blur_um=max(blur_um, coarse.block_um),
         reach_um=min(reach_um, diagonal_um),
+        penalty=penalty,
         px_size_um=coarse.block_um,
         mass_mode="intensity",
         pad=0,

@@ -14,11 +14,15 @@ PANEL_ORDER = (MEANING, FRAME, SOLVE, ADVANCED)
 
 HELP = {
     "blur_um": "Details smaller than this length are not resolved, µm.",
-    "reach_um": "Soft limit on how far mass moves, µm: of mass whose place is a distance d away, a share of about "
-    "exp(-d²/(2 reach²)) moves; the rest is destroyed and created instead.",
+    "reach_um": "How far mass may move, µm; mass that would have to go farther is destroyed here and created there. With "
+    "--penalty kl the limit is soft.",
+    "moved_mass": "Move exactly this much mass (pixels), the cheapest way; instead of --reach-um.",
+    "moved_share": "The same as a share of the smaller mask, 0 to 1.",
     "px_size_um": "Side of a pixel, µm; overrides the files. If no pixel size is known, lengths are in pixels.",
     "mass_mode": f"Mass of a pixel: {', '.join(MASS_MODES[:-1])} or {MASS_MODES[-1]}.",
-    "penalty": "Cost of created and destroyed mass: kl, tv, partial or balanced; one for both sides, or source,target.",
+    "penalty": "What growth means. partial: least motion, new mass appears where it cannot have come from within reach. kl: even "
+    "growth, with a long reach. balanced: all mass moves. tv: as partial, but pixels may send more than they hold. One for "
+    "both sides, or source,target.",
     "normalization": "joint keeps growth; each gives both masks the mass 1 and spreads growth evenly.",
     "debias": "Correct the displacement for the bias of the blur.",
     "downsample_factor": "Pixels along the side of a work pixel.",
@@ -36,7 +40,8 @@ HELP = {
     "max_support_points": "Sample this many points per mask, for engines that cannot use every pixel.",
     "seed": "Random seed of the sampling.",
     "epsilon": "The blur in cost units (blur² after coord-scale); instead of --blur-um.",
-    "marginal_relaxation": "The reach in cost units (reach² after coord-scale); instead of --reach-um.",
+    "marginal_relaxation": "Lambda itself, in cost units after coord-scale (reach² for kl, reach²/2 for partial and tv); instead of "
+    "--reach-um.",
     "reference": "Reference measure of the entropy.",
     "metric": "Cost of moving: squared distance or distance.",
     "coord_scale": "Factor on work coordinates before costs are computed.",
@@ -47,7 +52,19 @@ HELP = {
 
 PANELS = {
     **dict.fromkeys(
-        ("blur_um", "reach_um", "px_size_um", "mass_mode", "penalty", "normalization", "debias", "align", "allow_flip"),
+        (
+            "blur_um",
+            "reach_um",
+            "moved_mass",
+            "moved_share",
+            "px_size_um",
+            "mass_mode",
+            "penalty",
+            "normalization",
+            "debias",
+            "align",
+            "allow_flip",
+        ),
         MEANING,
     ),
     **dict.fromkeys(

@@ -22,13 +22,8 @@ from pairframe.problem import TransportConfig
 FILE_OPTION = "config_file"
 NO_DEFAULT = "none"
 Parse = Callable[[str, str], Any]  # (words, flag) -> value
-# The same quantity in two units: an option for one replaces the value in the file for the other.
-_SAME_QUANTITY = {
-    "epsilon": "blur_um",
-    "blur_um": "epsilon",
-    "marginal_relaxation": "reach_um",
-    "reach_um": "marginal_relaxation",
-}
+# Several ways to give one quantity: an option for one replaces the value in the file for the others.
+_SAME_QUANTITY = (("blur_um", "epsilon"), ("reach_um", "marginal_relaxation", "moved_mass", "moved_share"))
 
 
 @dataclass(frozen=True)
@@ -127,7 +122,7 @@ def read_config(base: TransportConfig | None, words: Mapping[str, Any]) -> Trans
         if words.get(option.name) is not None
     }
     base = TransportConfig() if base is None else base
-    overruled = {_SAME_QUANTITY[name]: None for name in given if name in _SAME_QUANTITY}
+    overruled = {other: None for ways in _SAME_QUANTITY if any(way in given for way in ways) for other in ways}
     return replace(base, **{**overruled, **given})
 
 
@@ -167,7 +162,7 @@ def _option(field: Field[Any], hint: Any) -> ConfigOption:
 def _shown_default(field: Field[Any]) -> str:
     default = None if field.default is MISSING else field.default
     if default is None:
-        known = {"blur_um": "2 pixels", "reach_um": "50 pixels", "px_size_um": "from the files"}
+        known = {"blur_um": "2 pixels", "reach_um": "typical length of the objects", "px_size_um": "from the files"}
         return known.get(field.name, NO_DEFAULT)
     if isinstance(default, bool):
         return "yes" if default else "no"

@@ -13,7 +13,7 @@ import numpy as np
 
 from pairframe import checks
 from pairframe.errors import ArgumentError, StartError
-from pairframe.problem import Certificate, Potentials, TransportProblem
+from pairframe.problem import Certificate, Potentials, TransportProblem, on_grid
 from pairframe.types import Float
 
 DTYPES = ("float64", "float32")
@@ -36,8 +36,8 @@ class Status(StrEnum):
 
 _ADVICE = {
     Status.converged: "the gap and the marginal error are within tol; no action needed",
-    Status.max_iterations: "stopped before tol was reached; raise max_iterations if all of them were used, otherwise the dtype has no more "
-    "digits: raise blur_um or loosen tol",
+    Status.max_iterations: "stopped before tol was reached; raise max_iterations if all of them were used, otherwise the error stopped "
+    'falling for lack of digits: raise blur_um or loosen tol, or, if reach_um is far beyond the image, lower it or use penalty="balanced"',
     Status.empty_source: "the source has no mass, so all of the target was created; check the source mask",
     Status.empty_target: "the target has no mass, so all of the source was destroyed; check the target mask",
     Status.impossible: "numbers left the range of the dtype; raise blur_um or downsample_factor",
@@ -96,6 +96,8 @@ class Solution:
         Marginals of the plan, mass per work pixel; 0 off the support.
     iterations : int
         Kernel applications at the finest level.
+    split_potentials : Potentials, optional
+        The same potentials over the supports with a large constant apart, from which `plan_potentials` takes its digits.
     """
 
     problem: TransportProblem
@@ -110,6 +112,18 @@ class Solution:
     dtype: str = "float64"
     device: str = "cpu"
     trace: tuple[TraceRecord, ...] = field(default=())
+    split_potentials: Potentials | None = None
+
+    @property
+    def plan_potentials(self) -> Start:
+        """Arrays over the grid with the plan of (potential_a, potential_b), without a constant that cancels in it.
+
+        With unequal masses the constant is of the order of lambda, and would take digits from the plan's exponents.
+        """
+        if self.split_potentials is None:
+            return self.potential_a, self.potential_b
+        on_a, on_b = self.problem.support_a, self.problem.support_b
+        return on_grid(self.split_potentials.f, on_a, np.nan), on_grid(self.split_potentials.g, on_b, np.nan)
 
     def __post_init__(self) -> None:
         for name in ("potential_a", "potential_b", "marginal_a", "marginal_b"):

@@ -18,6 +18,7 @@ from pairframe.engines.base import Solution, SolveOptions, TraceRecord
 from pairframe.engines.solve_end import Orientation, SolveEnd
 from pairframe.parallel.memory import memory_limit_bytes
 from pairframe.problem import Certificate, Penalty, Potentials, TransportProblem, certificate, on_grid
+from pairframe.problem.objective import Marginals
 from pairframe.problem.translation import best_translation
 from pairframe.types import Float
 
@@ -124,13 +125,15 @@ class Points:
             part = slice(start, start + rows)
             yield part, cost_matrix(outputs[part], inputs, self.problem.metric)
 
-    def marginals(self, f: Float, g: Float) -> tuple[Float, Float]:
-        """(n,), (m,): both marginals of the plan of (f, g): two kernel applications."""
-        eps = self.problem.epsilon
+    def marginal_a(self, f: Float, g: Float) -> Float:
+        """(n,): marginal on a of the plan of (f, g): one kernel application."""
         with np.errstate(over="ignore", under="ignore"):
-            p = np.exp(self.log_u + f / eps + self.log_sums_a(g))
-            q = np.exp(self.log_v + g / eps + self.log_sums_b(f))
-        return p, q
+            return np.asarray(np.exp(self.log_u + f / self.problem.epsilon + self.log_sums_a(g)))
+
+    def marginal_b(self, f: Float, g: Float) -> Float:
+        """(m,): marginal on b of the plan of (f, g): one kernel application."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.exp(self.log_v + g / self.problem.epsilon + self.log_sums_b(f)))
 
     # --- updates and ends --------------------------------------------------------------------
 
@@ -179,19 +182,21 @@ class Points:
             return SolveEnd(potentials, p, q, self._certificate(potentials, p, q))
 
     def _certificate(self, potentials: Potentials, p: Float, q: Float) -> Certificate:
-        on_a, on_b, shift = self.problem.support_a, self.problem.support_b, potentials.shift
+        on_a, on_b = self.problem.support_a, self.problem.support_b
 
-        def marginals(whole_f: Float, whole_g: Float) -> tuple[Float, Float]:
-            now_p, now_q = self.marginals(whole_f[on_a] - shift, whole_g[on_b] + shift)
-            return on_grid(now_p, on_a), on_grid(now_q, on_b)
+        marginals = Marginals(
+            lambda f, g: on_grid(self.marginal_a(f[on_a], g[on_b]), on_a),
+            lambda f, g: on_grid(self.marginal_b(f[on_a], g[on_b]), on_b),
+        )
 
         return certificate(
             self.problem,
-            on_grid(potentials.a, on_a),
-            on_grid(potentials.b, on_b),
+            on_grid(potentials.f, on_a),
+            on_grid(potentials.g, on_b),
             on_grid(p, on_a),
             on_grid(q, on_b),
             marginals,
+            potentials.shift,
         )
 
 

@@ -104,6 +104,7 @@ class Orientation:
             dtype=options.dtype,
             device=device,
             trace=trace,
+            split_potentials=end.potentials,
         )
 
 

@@ -53,7 +53,7 @@ class PlanOperator:
     @classmethod
     def of(cls, solution: Solution) -> PlanOperator:
         """The plan of a solution."""
-        return cls(solution.problem, solution.potential_a, solution.potential_b)
+        return cls(solution.problem, *solution.plan_potentials)
 
     # --- relatives ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailed
 from pairframe.frame import GridTransform, golden
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import empty_maps, read_maps
+from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.read import MaskLike, read_pair
 from pairframe.pipeline.result import build_empty_result, build_result
 from pairframe.pipeline.solve import solve_pair
@@ -54,6 +55,7 @@ def compare(
     start = None
     if init is not None:
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)
+    work, start = with_moved_mass(work, start)
     if work.is_empty:
         result = build_empty_result(work, empty_maps(work))
     else:
@@ -77,7 +79,7 @@ def divergence(mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig | Non
     It is NaN if one mask is empty. See `pairframe.maps.Divergence`.
     """
     config = checked_config(config)
-    work = frame_pair(read_pair(mask_a, mask_b, config, None), None)
+    work, _ = with_moved_mass(frame_pair(read_pair(mask_a, mask_b, config, None), None), None)
     return math.nan if work.is_empty else solve_pair(work, None).divergence.value
 
 

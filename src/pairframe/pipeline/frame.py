@@ -12,7 +12,8 @@ from pairframe.frame import Box, GridTransform, golden
 from pairframe.frame.crop import Boxes, shares_outside, tight_boxes_of
 from pairframe.frame.fields import require_shape
 from pairframe.pipeline.read import DensityPair
-from pairframe.problem import Scales, TransportConfig
+from pairframe.problem import Partial, Penalty, Scales, TransportConfig, penalties_of
+from pairframe.problem.reach import with_default_reach
 from pairframe.types import Bool, Float
 
 FEWEST_WORK_PX = 8  # along the shorter side of a mask; a disc with fewer no longer looks like one
@@ -26,7 +27,9 @@ class WorkPair:
     Attributes
     ----------
     config : TransportConfig
-        With the pixel size of the pair.
+        With the pixel size and the reach of the pair.
+    penalties : (Penalty, Penalty)
+        Of source and target, in cost units of the work grid.
     transform : GridTransform
         The frame, which leads back to the canonical image.
     mass_source, mass_target : (Hw, Ww)
@@ -42,6 +45,7 @@ class WorkPair:
     """
 
     config: TransportConfig
+    penalties: tuple[Penalty, Penalty]
     transform: GridTransform
     mass_source: Float
     mass_target: Float
@@ -53,8 +57,7 @@ class WorkPair:
     @property
     def scales(self) -> Scales:
         """The units of the comparison."""
-        transform, config = self.transform, self.config
-        return Scales(transform.units.px_size, transform.downsample_factor, config.coord_scale, config.metric)
+        return _scales(self.transform, self.config)
 
     @property
     def is_empty(self) -> bool:
@@ -77,12 +80,15 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
         golden.check_containment(transform, boxes)
     mass_source, mass_target = (transform.pool(density, debug=config.debug) for density in (source, target))
     crop = transform.pair_crop_box_yx.slices
+    scales = _scales(transform, config)
+    config = with_default_reach(config, scales, source[crop], target[crop])
     areas = [float(np.count_nonzero(density[crop]) * transform.px_area_um2) for density in (source, target)]
     if densities.pose is not None and config.mass.is_area:
         # The pixels on the boundary of a moved mask are fractions.
         areas[1] = float(target[crop].sum()) * transform.px_area_um2
     work = WorkPair(
         config=config,
+        penalties=_penalties(config, scales),
         transform=transform,
         mass_source=mass_source,
         mass_target=mass_target,
@@ -113,6 +119,17 @@ def _frame_of(source: Float, target: Float, boxes: Boxes, config: TransportConfi
         config.px_size_um,
         config.allow_clipping,
     )
+
+
+def _scales(transform: GridTransform, config: TransportConfig) -> Scales:
+    return Scales(transform.units.px_size, transform.downsample_factor, config.coord_scale, config.metric)
+
+
+def _penalties(config: TransportConfig, scales: Scales) -> tuple[Penalty, Penalty]:
+    if config.moved_mass is None and config.moved_share is None:
+        return penalties_of(config, scales)
+    unsettled = Partial(1.0)  # `with_moved_mass` replaces it
+    return unsettled, unsettled
 
 
 def _clipping_notices(transform: GridTransform) -> list[str]:

@@ -11,7 +11,7 @@ from pairframe.engines import Status
 from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, feasible_part, spread_part
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.solve import PairSolution
-from pairframe.problem import penalties_of, plan_cost_plus_entropy
+from pairframe.problem import plan_cost_plus_entropy
 from pairframe.types import Bool, Float
 
 
@@ -88,7 +88,7 @@ def empty_maps(work: WorkPair) -> PairMaps:
     part = _part_without_transport(work.mass_source, work.mass_target)
     velocity, valid = displacement(part)
     penalty = 0.0
-    for mass, side in zip((work.mass_source, work.mass_target), penalties_of(work.config, work.scales), strict=True):
+    for mass, side in zip((work.mass_source, work.mass_target), work.penalties, strict=True):
         total = float(mass.sum())
         if total > 0:
             penalty += side.empty_cost(total)

@@ -16,7 +16,6 @@ from pairframe.maps import lift
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.maps import PairMaps
 from pairframe.pipeline.solve import PairSolution
-from pairframe.problem import penalties_of
 from pairframe.results.pose_maps import whole_displacement
 from pairframe.results.result import TransportResult, WorkMaps
 
@@ -84,7 +83,7 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
     velocity = canonical.velocity_field
     if work.pose is not None:
         velocity = whole_displacement(velocity, work.pose)
-    relaxation = min(penalty.marginal_relaxation for penalty in penalties_of(config, scales))
+    relaxation = min(penalty.marginal_relaxation for penalty in work.penalties)
     return {
         "mass_created": canonical.mass_created,
         "mass_destroyed": canonical.mass_destroyed,

@@ -56,7 +56,9 @@ class SelfSolution:
         """Size of the arrays in bytes."""
         s = self.solution
         arrays = (s.potential_a, s.potential_b, s.marginal_a, s.marginal_b, s.problem.mass_a, s.problem.mass_b)
-        return sum(array.nbytes for array in (*arrays, self.displacement, self.left_share))
+        split = s.split_potentials
+        vectors = () if split is None else (split.f, split.g)
+        return sum(array.nbytes for array in (*arrays, *vectors, self.displacement, self.left_share))
 
     def solution_of(self, problem: TransportProblem) -> Solution:
         """Convert to the solution of `problem`: the same mask against itself on a larger grid or with another total."""
@@ -75,6 +77,7 @@ class SelfSolution:
             problem=problem,
             potential_a=placed(own.potential_a, np.nan),
             potential_b=placed(own.potential_b, np.nan),
+            split_potentials=own.split_potentials,
             marginal_a=placed(own.marginal_a, 0.0, scale),
             marginal_b=placed(own.marginal_b, 0.0, scale),
             certificate=scaled_certificate(own.certificate, scale),
@@ -89,6 +92,7 @@ def scaled_certificate(certificate: Certificate, scale: float) -> Certificate:
         primal_upper=certificate.primal_upper * scale,
         dual_lower=certificate.dual_lower * scale,
         gap=certificate.gap * scale,
+        scale=certificate.scale * scale,
     )
 
 

@@ -62,7 +62,7 @@ def solve_pair(work: WorkPair, start: Start | None, progress: Progress | None = 
     samples = _samples(work)
     if samples is not None:
         masses = (samples[0].mass, samples[1].mass)
-    problem, mass_scale = state_problem(*masses, config, work.transform)
+    problem, mass_scale = state_problem(*masses, config, work.transform, work.penalties)
     options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
     _check_device(problem, config.backend, options)
     solutions = solve_with_self_problems(problem, masses, config.backend, options, start, progress)

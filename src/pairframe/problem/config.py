@@ -28,6 +28,7 @@ _FIX_OF_LENGTH = {
     "blur_um": "give a positive number, or leave it out; one to a few pixels are usual",
     "reach_um": 'give a positive number, or leave it out; if no mass may be created or destroyed, use penalty="balanced"',
 }
+_REACHES = ("reach_um", "marginal_relaxation", "moved_mass", "moved_share")
 Class = TypeVar("Class", bound=type)
 
 
@@ -52,13 +53,16 @@ class TransportConfig:
     Parameters
     ----------
     blur_um, reach_um : float, optional
-        Below the blur nothing is resolved. The reach is a soft limit: of the mass that would have to go a distance d, a
-        share of about ``exp(-d^2 / (2 reach^2))`` moves, and the rest is destroyed here and created there (``kl``;
-        see `docs/cli.md` for other penalties). Default: 2 and 50 canonical pixels.
+        Below the blur nothing is resolved; default: 2 canonical pixels. No mass moves farther than the reach; mass that
+        would have to is destroyed here and created there (``kl``: a soft limit). Default: the typical length of the
+        objects, which is the diagonal of their bounding boxes, as a median weighted by mass.
     epsilon, marginal_relaxation : float, optional
-        The same in cost units after `coord_scale` (blur^2 and reach^2); at most one of each pair.
+        The same in cost units after `coord_scale`: blur^2, and reach^2 for ``kl``, half of it for ``partial`` and ``tv``.
+    moved_mass, moved_share : float, optional
+        Partial transport of a given mass, in pixel-mass or as a share of the smaller mask, instead of a reach: the
+        cheapest plan that moves that much, which has a reach of its own.
     penalty : str or (str, str)
-        ``kl``, ``tv``, ``partial``, ``balanced``; one for both sides, or (source, target).
+        ``partial`` (least motion), ``tv``, ``kl`` (even growth), ``balanced``; one for both sides, or (source, target).
     reference : {"heat", "product", "counting"}
     normalization : {"joint", "each"}
         ``each`` gives both masks the mass 1 and so spreads growth evenly over the image.
@@ -86,7 +90,9 @@ class TransportConfig:
     marginal_relaxation: float | None = None
     blur_um: float | None = None
     reach_um: float | None = None
-    penalty: str | tuple[str, str] = "kl"
+    moved_mass: float | None = None
+    moved_share: float | None = None
+    penalty: str | tuple[str, str] = "partial"
     reference: str = "heat"
     metric: str = "sqeuclidean"
     coord_scale: float = 1.0
@@ -108,14 +114,15 @@ class TransportConfig:
     debias: bool = True
     tol: float = 1e-6
     max_iterations: int = 5000
-    debug: bool = False
     align: str = "none"
     allow_flip: bool = False
+    debug: bool = False
 
     def __post_init__(self) -> None:
         self._check_scales()
         with checks.naming("penalty"):
             self._set("penalty", self._checked_penalty())
+        self._check_moved()
         with checks.naming("reference"):
             check_reference_name(self.reference)
         with checks.naming("metric"):
@@ -175,11 +182,9 @@ class TransportConfig:
             raise ConfigError(f"{name} to be a name", checks.shown(value), fix, name)
 
     def _check_scales(self) -> None:
-        for cost, length, meaning in (
-            ("epsilon", "blur_um", "the blur"),
-            ("marginal_relaxation", "reach_um", "the reach"),
-        ):
+        for cost, length in (("epsilon", "blur_um"), ("marginal_relaxation", "reach_um")):
             if getattr(self, cost) is not None and getattr(self, length) is not None:
+                meaning = "the blur" if length == "blur_um" else "the reach"
                 raise ConfigError(
                     f"at most one of {cost} and {length}",
                     f"{cost}={getattr(self, cost)!r} and {length}={getattr(self, length)!r}",
@@ -192,6 +197,28 @@ class TransportConfig:
                 self._set_length(length, _FIX_OF_LENGTH[length])
         self._set_length("coord_scale", "leave it out unless a config in cost units needs it")
 
+    def _check_moved(self) -> None:
+        given = [name for name in _REACHES if getattr(self, name) is not None]
+        moved = [name for name in ("moved_mass", "moved_share") if name in given]
+        if not moved:
+            return
+        if len(given) > 1:
+            raise ConfigError(
+                f"at most one of {', '.join(_REACHES)}",
+                " and ".join(f"{name}={getattr(self, name)!r}" for name in given),
+                "a given mass has a reach of its own: keep one of them",
+                moved[0],
+            )
+        self._set_positive(moved[0])
+        if self.moved_share is not None and self.moved_share > 1:
+            raise ConfigError(
+                "moved_share of at most 1", repr(self.moved_share), "it is a share of the smaller mask", "moved_share"
+            )
+        if self.penalty != "partial":
+            raise ConfigError(
+                f'penalty="partial" with {moved[0]}', repr(self.penalty), f"leave out penalty, or {moved[0]}", "penalty"
+            )
+
     def _checked_penalty(self) -> str | tuple[str, str]:
         if isinstance(self.penalty, str):
             return penalty_class(self.penalty).name
@@ -199,7 +226,7 @@ class TransportConfig:
             raise ConfigError(
                 "penalty to be a name or a pair (source, target)",
                 checks.shown(self.penalty),
-                'e.g. "kl" or ("kl", "balanced")',
+                'e.g. "partial" or ("kl", "balanced")',
             )
         source, target = (penalty_class(name).name for name in self.penalty)
         return source if source == target else (source, target)

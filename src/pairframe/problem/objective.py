@@ -3,30 +3,50 @@
 With P_ij = u_i v_j exp((f_i + g_j - C_ij)/eps), marginals p and q and S = sum u sum v:
 dual = -D_a*(-f) - D_b*(-g) - eps (sum P - S), and <C, P> + eps KL(P || u (x) v) = <f, p> + <g, q> - eps (sum P - S).
 All arrays are over the work grid and are read on the supports only.
+
+The relative gap
+----------------
+Two parts of the primal do not depend on the plan. One is eps S. The other is V, the least D_a(p) + D_b(q) among all
+marginals of equal totals, whatever their transport costs: with unequal masses some penalty is always paid, of the order of
+lambda |M_a - M_b|. What remains is W(P) = [<C, P> + eps sum P (log(P/(u (x) v)) - 1)] + X, with X = D_a(p) + D_b(q) - V >= 0.
+By duality V = max over t of -D_a*(-t) - D_b*(t), attained at some t, and as p and q have equal totals
+
+    X = [D_a(p) + <t, p> + D_a*(-t)] + [D_b(q) - <t, q> + D_b*(t)],
+
+which are the gaps of both penalties at the constant potentials t and -t: sums of non-negative terms, without cancellation.
+For ``kl`` they are lambda KL(p || a m/M_a) and lambda KL(q || b m/M_b), with m the best total (Jensen).
+
+The relative gap is gap / scale, with scale = max(|W's bracket| + X, eps sum P). It does not change if
+
+- a constant is added to the objective, because neither gap nor scale contains one,
+- costs, eps and lambda are multiplied by one number, or, for the references ``heat`` and ``product``, both masses are,
+- a constant moves from f to g, which leaves the plan as it is.
+
+A bad plan cannot flatter itself by its own high penalties: W(P) exceeds the W of the best plan by at most the gap, so where
+the bracket is positive, gap <= tol scale implies gap <= tol/(1 - tol) times the W of the best plan. The floor eps sum P is the size of the entropy
+of the plan itself, and lets a problem of zero cost converge.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pairframe.problem.problem import TransportProblem
-from pairframe.problem.rounding import round_to_feasible
-from pairframe.problem.translation import optimal_translation
+from pairframe.problem.rounding import Marginals, Mixture, round_to_feasible
+from pairframe.problem.translation import best_translation, optimal_translation
 from pairframe.types import Float
 
 __all__ = [
     "Certificate",
+    "Marginals",
     "certificate",
     "dual_value",
     "optimal_translation",
     "plan_cost_plus_entropy",
 ]
-
-Marginals = Callable[[Float, Float], tuple[Float, Float]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +59,10 @@ class Certificate:
         The optimum lies between them.
     gap : float
         primal_upper - dual_lower >= the true error; inf if no feasible plan is known.
+    scale : float
+        Size of the part of the primal that depends on the plan; see the module's notes.
     relative_gap : float
-        gap / abs(primal_upper).
+        gap / scale.
     marginal_error : float
         The larger L1 distance of a marginal to the optimal one for its potential, relative to that side's mass.
     smaller_side_error : float
@@ -51,14 +73,21 @@ class Certificate:
     primal_upper: float
     dual_lower: float
     gap: float
-    relative_gap: float
+    scale: float
     marginal_error: float
     smaller_side_error: float
 
     @classmethod
     def of_nothing(cls) -> Certificate:
         """Bounds that promise nothing."""
-        return cls(math.inf, -math.inf, math.inf, math.inf, math.inf, math.inf)
+        return cls(math.inf, -math.inf, math.inf, math.nan, math.inf, math.inf)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap over `scale`; inf if either is not known."""
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / self.scale if self.scale > 0.0 and math.isfinite(self.gap) else math.inf
 
     @property
     def error(self) -> float:
@@ -86,59 +115,138 @@ def plan_cost_plus_entropy(problem: TransportProblem, f: Float, g: Float, p: Flo
     return inner - problem.epsilon * (float(p[on_a].sum()) - problem.total_reference)
 
 
+def unavoidable_translation(problem: TransportProblem) -> float:
+    """The t for which the constant potentials t and -t have the largest dual: the least penalties of any plan."""
+    totals, zero = (np.array([problem.total_a]), np.array([problem.total_b])), np.zeros(1)
+    return best_translation(problem.penalty_a, zero, totals[0], problem.penalty_b, zero, totals[1])
+
+
 def certificate(
-    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals | None = None
+    problem: TransportProblem,
+    f: Float,
+    g: Float,
+    p: Float,
+    q: Float,
+    marginals: Marginals | None = None,
+    shift: float = 0.0,
+    stated: TransportProblem | None = None,
 ) -> Certificate:
     """Bounds on the optimum from any potentials.
 
     Parameters
     ----------
     f, g : arrays over the grid
-        Potentials, any.
+        Potentials f + shift and g - shift, any.
     p, q : arrays over the grid
         The marginals of their plan.
-    marginals : callable (f, g) -> (p, q), optional
+    marginals : Marginals, optional
         Called once or twice when a hard side is not met and the plan has to be rounded
         to a feasible one; without it the gap is inf then. It is not called if the hard side was updated last.
+    shift : float
+        See `Potentials`: kept apart, a constant of the order of lambda takes no digits from f and g.
+    stated : TransportProblem, optional
+        The problem whose bounds are wanted, if `problem` is it with a smaller lambda. Its potentials are those of `problem`
+        plus the difference of both `unavoidable_translation`, so all terms differ by what follows from the marginals:
+        V by a constant, gap and scale by the difference of X.
     """
     on_a, on_b = problem.support_a, problem.support_b
     a, b = problem.mass_a[on_a], problem.mass_b[on_b]
     with np.errstate(over="ignore", invalid="ignore"):
-        off_a = problem.penalty_a.residual(p[on_a], f[on_a], a)
-        off_b = problem.penalty_b.residual(q[on_b], g[on_b], b)
-        dual = dual_value(problem, f, g, float(p[on_a].sum()))
-        upper, dual_rounded = _upper_bound(problem, f, g, p, q, marginals)
+        off_a = problem.penalty_a.residual(p[on_a], f[on_a] + shift, a)
+        off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, b)
+        dual = dual_value(problem, f + shift, g - shift, float(p[on_a].sum()))
+        found = _upper_bound(problem, _Plan(f, g, p, q, shift), marginals, stated or problem)
+        if stated is not None:
+            dual += _unavoidable(stated) - _unavoidable(problem)
     marginal_error = max(_nan_to_inf(off_a / problem.total_a), _nan_to_inf(off_b / problem.total_b))
     smaller_side_error = _nan_to_inf(max(off_a, off_b) / min(problem.total_a, problem.total_b))
-    if not math.isfinite(upper):
-        return Certificate(math.inf, dual, math.inf, math.inf, marginal_error, smaller_side_error)
-    lower, gap = dual, upper - dual
-    if dual_rounded is not None and dual_rounded[0] >= dual:
-        lower, gap = dual_rounded
+    if not math.isfinite(found.upper):
+        return Certificate(math.inf, dual, math.inf, found.scale, marginal_error, smaller_side_error)
+    upper, lower, gap = found.upper, dual, found.upper - dual
+    if found.dual >= dual:
+        lower, gap = found.dual, found.gap
         upper = lower + gap
-    gap = max(gap, 0.0)
-    relative = gap / abs(upper) if upper else (0.0 if gap == 0.0 else math.inf)
-    return Certificate(upper, lower, gap, relative, marginal_error, smaller_side_error)
+    return Certificate(upper, lower, max(gap, 0.0), found.scale, marginal_error, smaller_side_error)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Potentials f + shift and g - shift and the marginals of their plan, all over the grid."""
+
+    f: Float
+    g: Float
+    p: Float
+    q: Float
+    shift: float
+
+
+@dataclass(frozen=True)
+class _Upper:
+    """A primal value that some feasible plan has, the scale there, and dual and gap if known without cancellation."""
+
+    upper: float
+    scale: float
+    dual: float = -math.inf
+    gap: float = math.inf
 
 
 def _upper_bound(
-    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals | None
-) -> tuple[float, tuple[float, float] | None]:
-    """A primal value that some feasible plan has, and (dual, gap) where the gap is known without cancellation."""
+    problem: TransportProblem, plan: _Plan, marginals: Marginals | None, stated: TransportProblem
+) -> _Upper:
     on_a, on_b = problem.support_a, problem.support_b
     a, b = problem.mass_a[on_a], problem.mass_b[on_b]
-    if not (problem.penalty_a.is_met(p[on_a], a) and problem.penalty_b.is_met(q[on_b], b)):
+    if not (problem.penalty_a.is_met(plan.p[on_a], a) and problem.penalty_b.is_met(plan.q[on_b], b)):
         if marginals is None:
-            return math.inf, None
-        rounded = round_to_feasible(problem, f, g, p, q, marginals)
-        if isinstance(rounded, float):
-            return rounded, None
-        f, g, p, q = rounded
-    gap = problem.penalty_a.gap(p[on_a], f[on_a], a) + problem.penalty_b.gap(q[on_b], g[on_b], b)
-    dual = dual_value(problem, f, g, float(p[on_a].sum()))
+            return _Upper(math.inf, math.nan)
+        rounded = round_to_feasible(problem, plan.f, plan.g, plan.p, plan.q, marginals)
+        if isinstance(rounded, Mixture):
+            upper = rounded.bracket + _unavoidable(stated) + _avoidable(stated, rounded.p, rounded.q)
+            scale = _scale(stated, rounded.bracket, rounded.p, rounded.q)
+            return _Upper(upper + problem.epsilon * problem.total_reference, scale)
+        plan = _Plan(*rounded, plan.shift)
+    f, g = plan.f + plan.shift, plan.g - plan.shift
+    gap = problem.penalty_a.gap(plan.p[on_a], plan.f[on_a], a, plan.shift)
+    gap += problem.penalty_b.gap(plan.q[on_b], plan.g[on_b], b, -plan.shift)
+    dual = dual_value(problem, f, g, float(plan.p[on_a].sum()))
+    p, q = plan.p[on_a], plan.q[on_b]
+    if stated is not problem:
+        gap += _avoidable(stated, p, q) - _avoidable(problem, p, q)
+        dual += _unavoidable(stated) - _unavoidable(problem)
     if not (math.isfinite(gap) and math.isfinite(dual)):
-        return math.inf, None
-    return dual + gap, (dual, gap)
+        return _Upper(math.inf, math.nan)
+    bracket = _bracket(problem, plan.f[on_a], plan.g[on_b], p, q)
+    return _Upper(dual + gap, _scale(stated, bracket, p, q), dual, gap)
+
+
+def _scale(problem: TransportProblem, bracket: float, p: Float, q: Float) -> float:
+    """From the plan's transport and entropy without the constant, and its marginals (n,) and (m,)."""
+    return max(abs(bracket) + _avoidable(problem, p, q), problem.epsilon * float(p.sum()))
+
+
+def _avoidable(problem: TransportProblem, p: Float, q: Float) -> float:
+    """X: the penalties of marginals (n,) and (m,) beyond those of the cheapest ones."""
+    t = unavoidable_translation(problem)
+    return problem.penalty_a.gap(p, np.full(p.shape, t), problem.mass_a[problem.support_a]) + problem.penalty_b.gap(
+        q, np.full(q.shape, -t), problem.mass_b[problem.support_b]
+    )
+
+
+def _unavoidable(problem: TransportProblem) -> float:
+    """V: the least penalties of any plan."""
+    t = np.array([unavoidable_translation(problem)])
+    return problem.penalty_a.dual_value(t, np.array([problem.total_a])) + problem.penalty_b.dual_value(
+        -t, np.array([problem.total_b])
+    )
+
+
+def _bracket(problem: TransportProblem, f: Float, g: Float, p: Float, q: Float) -> float:
+    """Transport and entropy without the constant; all on the supports.
+
+    The plan's mean of f moves to g first, so that a large constant in f and -g does not cancel in the sum.
+    """
+    total = float(p.sum())
+    constant = float(np.sum(f * p)) / total if total > 0.0 else 0.0
+    return float(np.sum((f - constant) * p)) + float(np.sum((g + constant) * q)) - problem.epsilon * total
 
 
 def _nan_to_inf(value: float) -> float:

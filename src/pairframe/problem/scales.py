@@ -1,8 +1,9 @@
 """All unit conversions of a problem: micrometres, canonical and work pixels, cost units.
 
-Users set lengths: the blur (details below it are not resolved) and the reach (far beyond it, mass is destroyed and created
-rather than moved). Engines see cost units in work pixels: eps = blur^p and lam = reach^p, where p is 2 for
-``sqeuclidean`` and 1 for ``euclidean``. Older config files set `epsilon` and `marginal_relaxation` directly, in cost
+Users set lengths: the blur (details below it are not resolved) and the reach (beyond it, mass is destroyed and created
+rather than moved). Engines see cost units in work pixels, where the cost of a length is its power p: 2 for
+``sqeuclidean``, 1 for ``euclidean``. eps = blur^p, and lam is reach^p times `Penalty.relaxation_per_reach`: 1/2 for ``tv``
+and ``partial``, under which a pair of pixels is moved if C < 2 lam, and 1 for ``kl``. Older config files set `epsilon` and `marginal_relaxation` directly, in cost
 units after `coord_scale`, where the cost is (coord_scale * work pixels)^p.
 """
 
@@ -19,7 +20,6 @@ from pairframe.problem.reference import check_metric
 from pairframe.units import LARGEST_LENGTH, LEAST_LENGTH, checked_px_size
 
 DEFAULT_BLUR_CANONICAL_PX = 2.0
-DEFAULT_REACH_CANONICAL_PX = 50.0
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,39 @@ class Scales:
 
     def epsilon_work(self, epsilon: float | None = None, blur_um: float | None = None) -> float:
         """eps of the work problem; by default a blur of 2 canonical pixels, at any downsample factor."""
-        field = "blur_um" if epsilon is None else "epsilon"
-        return self._cost_work(epsilon, blur_um, DEFAULT_BLUR_CANONICAL_PX, field)
+        if epsilon is None and blur_um is None:
+            blur_um = DEFAULT_BLUR_CANONICAL_PX * self.px_size_um
+        return self._cost_work(epsilon, blur_um, "blur_um" if epsilon is None else "epsilon")
 
-    def strength_work(self, marginal_relaxation: float | None = None, reach_um: float | None = None) -> float:
-        """lam of the work problem; by default a reach of 50 canonical pixels."""
-        field = "reach_um" if marginal_relaxation is None else "marginal_relaxation"
-        return self._cost_work(marginal_relaxation, reach_um, DEFAULT_REACH_CANONICAL_PX, field)
+    def relaxation_work(
+        self, per_reach: float, marginal_relaxation: float | None = None, reach_um: float | None = None
+    ) -> float:
+        """lam of the work problem, from itself or from the reach.
 
-    def _cost_work(self, cost: float | None, length_um: float | None, default_canonical_px: float, field: str) -> float:
-        if length_um is None:
-            length_um = default_canonical_px * self.px_size_um
+        Parameters
+        ----------
+        per_reach : float
+            `Penalty.relaxation_per_reach`; not used if lam itself is given.
+        """
+        if marginal_relaxation is not None:
+            return self._cost_work(marginal_relaxation, None, "marginal_relaxation")
+        return per_reach * self._cost_work(None, reach_um, "reach_um")
+
+    def reach_um(self, per_reach: float, relaxation_work: float) -> float:
+        """The reach that gives this lam, um; the inverse of `relaxation_work`."""
+        return self.length_um_from_cost_work(relaxation_work / per_reach)
+
+    def _cost_work(self, cost: float | None, length_um: float | None, field: str) -> float:
+        if cost is None and length_um is None:
+            raise ConfigError(
+                f"a {field}, as this is no pair of masks that it could be taken from", "none", f"give {field}", field
+            )
         try:
-            found = self.cost_work_from_length_um(length_um) if cost is None else self.cost_work_from_cost_units(cost)
+            if cost is None:
+                assert length_um is not None
+                found = self.cost_work_from_length_um(length_um)
+            else:
+                found = self.cost_work_from_cost_units(cost)
         except OverflowError:
             found = math.inf
         # Both are kept in results.

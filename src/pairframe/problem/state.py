@@ -11,13 +11,18 @@ from pairframe.errors import ProblemError
 from pairframe.frame import GridTransform
 from pairframe.frame.crop import check_density
 from pairframe.problem.config import TransportConfig
-from pairframe.problem.penalties import Penalty, penalty_of
+from pairframe.problem.penalties import Penalty, penalty_class
 from pairframe.problem.problem import TransportProblem
+from pairframe.problem.reach import with_default_reach
 from pairframe.problem.scales import Scales
 
 
 def state_problem(
-    mass_work_a: ArrayLike, mass_work_b: ArrayLike, config: TransportConfig, transform: GridTransform
+    mass_work_a: ArrayLike,
+    mass_work_b: ArrayLike,
+    config: TransportConfig,
+    transform: GridTransform,
+    penalties: tuple[Penalty, Penalty] | None = None,
 ) -> tuple[TransportProblem, float]:
     """State one pair as a normalised problem in work pixels.
 
@@ -26,7 +31,10 @@ def state_problem(
     mass_work_a, mass_work_b : (Hw, Ww)
         Pixel-mass on the work grid of `transform`, both with some mass.
     config : TransportConfig
-        Its lengths are read with the pixel size and the downsample factor of `transform`.
+        Its lengths are read with the pixel size and the downsample factor of `transform`. Without a reach, it is the
+        typical length of the objects on the work grid.
+    penalties : (Penalty, Penalty), optional
+        Of source and target, instead of those of the config.
 
     Returns
     -------
@@ -58,13 +66,15 @@ def state_problem(
         coord_scale=config.coord_scale,
         metric=config.metric,
     )
-    penalty_a, penalty_b = penalties_of(config, scales)
+    if penalties is None:
+        config = with_default_reach(config, scales, *masses, px_size_um=scales.work_px_size_um)
+        penalties = penalties_of(config, scales)
     problem = TransportProblem(
         mass_a=masses[0] / divisors[0],
         mass_b=masses[1] / divisors[1],
         epsilon=scales.epsilon_work(config.epsilon, config.blur_um),
-        penalty_a=penalty_a,
-        penalty_b=penalty_b,
+        penalty_a=penalties[0],
+        penalty_b=penalties[1],
         reference=config.reference,
         metric=config.metric,
     )
@@ -72,7 +82,14 @@ def state_problem(
 
 
 def penalties_of(config: TransportConfig, scales: Scales) -> tuple[Penalty, Penalty]:
-    """The penalties of source and target, in cost units of the work grid."""
-    relaxation = scales.strength_work(config.marginal_relaxation, config.reach_um)
-    source, target = (penalty_of(name, relaxation) for name in config.penalties_ab)
+    """The penalties of source and target, in cost units of the work grid. The config has a reach; see `with_default_reach`."""
+    source, target = (_penalty(penalty_class(name), config, scales) for name in config.penalties_ab)
     return source, target
+
+
+def _penalty(kind: type[Penalty], config: TransportConfig, scales: Scales) -> Penalty:
+    if kind.is_exact:
+        return kind.from_relaxation(math.inf)
+    return kind.from_relaxation(
+        scales.relaxation_work(kind.relaxation_per_reach, config.marginal_relaxation, config.reach_um)
+    )

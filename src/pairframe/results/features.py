@@ -13,6 +13,7 @@ from types import EllipsisType
 import numpy as np
 
 from pairframe.frame import tight_box
+from pairframe.problem import penalty_class
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import BAND_EDGES_BLUR, BAND_NAMES, FEATURES
 from pairframe.types import Bool, Float
@@ -92,6 +93,11 @@ class Parts:
         return dy_by_y + dx_by_x, dy_by_x - dx_by_y
 
     @cached_property
+    def response(self) -> tuple[float, float]:
+        """See `shift_response`."""
+        return shift_response(self.result)
+
+    @cached_property
     def bands(self) -> list[float]:
         """See `band_energies`."""
         return band_energies(self.velocity_px, self.valid, self.result.blur_um / self.result.transform.work_px_size_um)
@@ -118,6 +124,33 @@ def _known_box(valid: Bool) -> tuple[slice, ...]:
 
 def _percent(part: float, whole: float) -> float:
     return 100 * part / whole if whole > 0 else math.nan
+
+
+def shift_response(result: TransportResult) -> tuple[float, float]:
+    """Shares of a small rigid shift that are seen as motion, along the source's long axis and across it.
+
+    ``kl`` tilts the marginals instead of moving a large object: for Gaussians, and about so for other shapes, the share is
+    ``1 / (1 + 2 s^2/lambda + 2 t^2/lambda)`` with the spreads s and t of source and target along the shift. Other
+    penalties do not tilt; they see all of a shift that is within their reach.
+    """
+    config, work = result.config, result.work
+    if config.metric != "sqeuclidean" or not (work.mass_source.any() and work.mass_target.any()):
+        return math.nan, math.nan
+    covariances = [_covariance(mass) for mass in (work.mass_source, work.mass_target)]
+    axes = np.linalg.eigh(covariances[0])[1][:, ::-1]  # long axis first
+    relaxation = result.scales.cost_work_from_cost_units(result.lambda_unbalanced)
+    tilt = np.zeros(axes.shape[0])
+    for name, covariance in zip(config.penalties_ab, covariances, strict=True):
+        if penalty_class(name).tilts:
+            tilt += 2.0 * np.einsum("ik,ij,jk->k", axes, covariance, axes) / relaxation
+    share = 1.0 / (1.0 + tilt)
+    return float(share[0]), float(share[-1])
+
+
+def _covariance(mass: Float) -> Float:
+    """(ndim, ndim): of the positions of the mass, px^2."""
+    positions = np.argwhere(mass > 0).astype(np.float64)
+    return np.atleast_2d(np.cov(positions.T, aweights=mass[mass > 0], bias=True))
 
 
 def _growth_rate(result: TransportResult) -> float:
@@ -237,5 +270,7 @@ FUNCTIONS: Mapping[str, Callable[[Parts], float]] = {
     "expansion_rms": lambda of: of.rms_of(of.expansion_and_rotation[0]),
     "rotation_mean": lambda of: of.mean_of(of.expansion_and_rotation[1]),
     "rotation_rms": lambda of: of.rms_of(of.expansion_and_rotation[1]),
+    "shift_response_long": lambda of: of.response[0],
+    "shift_response_short": lambda of: of.response[1],
     **{name: lambda of, number=number: of.bands[number] for number, name in enumerate(BAND_NAMES)},  # type: ignore[misc]
 }

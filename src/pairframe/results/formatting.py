@@ -78,5 +78,7 @@ def scientific(value: Any, digits: int = 1) -> str:
 
 
 def share(value: Any) -> str:
-    """A share in percent, two digits."""
-    return "–" if value is None or not math.isfinite(value) else minus(f"{100 * value:.2g} %")
+    """A share in percent, two digits; ``<0.001 %`` for less."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"<{LEAST_PERCENT:g} %" if 0 < 100 * value < LEAST_PERCENT else minus(f"{100 * value:.2g} %")

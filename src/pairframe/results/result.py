@@ -13,7 +13,8 @@ import numpy as np
 
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
-from pairframe.problem import Scales, TransportConfig
+from pairframe.problem import Scales, TransportConfig, penalty_class
+from pairframe.results.formatting import percent
 from pairframe.types import Bool, Float
 from pairframe.units import Units
 
@@ -236,8 +237,16 @@ class TransportResult(_FrozenArrays):
 
     @property
     def reach_um(self) -> float:
-        """Soft limit of the displacement, um: mass that would have to go farther is mostly destroyed and created; inf if balanced."""
-        return self._length_um(self.lambda_unbalanced)
+        """Limit of the displacement, um: mass that would have to go farther is destroyed and created; inf if balanced.
+
+        With ``kl`` the limit is soft; see `docs/concepts.md`.
+        """
+        kinds = [penalty_class(name) for name in self.config.penalties_ab]
+        relaxed = [kind for kind in kinds if not kind.is_exact]
+        if not relaxed or self.config.reach_um is not None:
+            return math.inf if not relaxed else float(self.config.reach_um or 0.0)
+        relaxation = self.scales.cost_work_from_cost_units(self.lambda_unbalanced)
+        return min(self.scales.reach_um(kind.relaxation_per_reach, relaxation) for kind in relaxed)
 
     @property
     def mean_displacement_um(self) -> float:
@@ -345,6 +354,6 @@ def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> 
     if not whole > 0:
         return f"none {of}"
     if is_noise and floor > 0:
-        return f"below the noise floor, {100 * floor:.2g}% {of}"
-    noise = f" (noise floor {100 * floor:.2g}%)" if math.isfinite(floor) else ""  # NaN for an empty mask
-    return f"{100 * part / whole:.4g}% {of}{noise}"
+        return f"below the noise floor, {percent(floor, 1.0)} {of}"
+    noise = f" (noise floor {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
+    return f"{percent(part, whole)} {of}{noise}"

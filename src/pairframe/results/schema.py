@@ -13,7 +13,7 @@ from pairframe.errors import StoreRowError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 5  # 3 and 4 had a folder per group, 5 has a zip file
+SCHEMA_VERSION = 6  # 3 and 4 had a folder per group; up to 5 the reach was the root of lambda for all penalties
 VERSION_KEY = "pairframe_schema_version"
 # By schema version that can be read: the columns that had another name then, and their names now.
 RENAMED: Mapping[int, Mapping[str, str]] = {
@@ -28,8 +28,11 @@ RENAMED: Mapping[int, Mapping[str, str]] = {
         "work_width_px": "work_grid_width_px",
     },
     4: {},
+    5: {},
     SCHEMA_VERSION: {},
 }
+# Columns that were added, and the first schema version that has them; rows of earlier versions have null.
+ADDED: Mapping[str, int] = {"shift_response_long": 6, "shift_response_short": 6}
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 
 Row = dict[str, Any]
@@ -120,7 +123,7 @@ SETTINGS = (
     _number(
         "reach_um",
         "um",
-        "soft limit of the displacement: over a distance d a share of about exp(-d^2/(2 reach^2)) moves; the rest is destroyed and created",
+        "limit of the displacement: mass that would have to go farther is destroyed and created; a soft limit with `kl`",
     ),
     _number(
         "px_size_um",
@@ -179,6 +182,12 @@ FEATURES = (
     _number("rotation_mean", "1/frame", "mean rotation (curl of the displacement field); clockwise is positive"),
     _number("rotation_rms", "1/frame", "root mean square of the rotation"),
     *(_band(name) for name in BAND_NAMES),
+    _number(
+        "shift_response_long",
+        "share",
+        "share of a rigid shift along the long axis of the source that is seen as motion: 1 unless the penalty is `kl`",
+    ),
+    _number("shift_response_short", "share", "the same across it"),
 )
 
 COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *SETTINGS, *FEATURES)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Files that pairframe writes into a folder of results.
 OUR_NAMES = frozenset(
-    {"results.parquet", "maps.zarr", "report.html", "pairs", "summary.json", disk.LOCK}
+    {"results.parquet", "maps.zarr", "cohort.json", "report.html", "pairs", "summary.json", disk.LOCK}
     | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
 )
 # The list of members is empty: without it, zarr would warn about every zip file.
@@ -55,14 +55,15 @@ class ResultStore:
 
     Attributes
     ----------
-    out, table_path, maps_path : Path
-        The folder, its ``results.parquet`` and its ``maps.zarr``.
+    out, table_path, maps_path, cohort_path : Path
+        The folder, its ``results.parquet``, its ``maps.zarr``, and the ``cohort.json`` of a run that settles its own reach.
     """
 
     def __init__(self, out: str | os.PathLike[str], *, lock_wait_s: float = 10.0) -> None:
         self.out = files.checked_path(out, StoreError)
         self.table_path = self.out / "results.parquet"
         self.maps_path = self.out / "maps.zarr"
+        self.cohort_path = self.out / "cohort.json"
         self._lock_wait_s = lock_wait_s
         self._leftovers = Leftovers(self.out, self.maps_path, time.time())
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pairframe.errors import BrokenStoreError, StoreError, StoreRowError
-from pairframe.results.schema import BY_NAME, COLUMNS, SCHEMA_VERSION, VERSION_KEY, Row, arrow_schema
-from pairframe.results.versions import new_names
+from pairframe.results.schema import ADDED, BY_NAME, COLUMNS, SCHEMA_VERSION, VERSION_KEY, Row, arrow_schema
+from pairframe.results.versions import has_old_reach, new_names, with_present_reach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,11 +26,12 @@ def read_table(path: Path, columns: list[str] | None = None, *, with_rows: bool 
     try:
         with path.open("rb") as stream:
             file = pq.ParquetFile(stream, page_checksum_verification=True, pre_buffer=False)
-            version = (file.schema_arrow.metadata or {}).get(VERSION_KEY.encode())
-            renamed = new_names(None if version is None else version.decode(), path)
+            written = (file.schema_arrow.metadata or {}).get(VERSION_KEY.encode())
+            version = None if written is None else written.decode()
+            renamed = new_names(version, path)
             names = _names_now(file.schema_arrow.names, renamed)
             schema = pa.schema([field.with_name(names[field.name]) for field in file.schema_arrow])
-            _check_columns(schema, path)
+            _check_columns(schema, path, int(str(version)))
             wanted = None if columns is None else [old for old in names if names[old] in columns]
             table = file.read(wanted, use_threads=False) if with_rows else file.schema_arrow.empty_table()
     except FileNotFoundError as error:
@@ -41,7 +42,8 @@ def read_table(path: Path, columns: list[str] | None = None, *, with_rows: bool 
         ) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _broken(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-    table = _in_order(table.rename_columns([names[name] for name in table.column_names]))
+    table = _with_added(table.rename_columns([names[name] for name in table.column_names]), columns)
+    table = _in_order(_with_present_reach(table) if has_old_reach(version) else table)
     if "pair_id" in table.column_names:
         pair_ids = table.column("pair_id")
         if len(pair_ids.unique()) != len(pair_ids) or pair_ids.null_count:
@@ -102,8 +104,39 @@ def _in_order(table: pa.Table) -> pa.Table:
     return table.select([*fixed, *(name for name in table.column_names if name not in BY_NAME)])
 
 
-def _check_columns(schema: pa.Schema, path: Path) -> None:
+def _with_added(table: pa.Table, columns: list[str] | None) -> pa.Table:
+    """With the columns that were added since, empty; only those of `columns` if it is given."""
+    import pyarrow as pa
+
+    for name in ADDED:
+        if name not in table.column_names and (columns is None or name in columns):
+            table = table.append_column(name, pa.nulls(len(table), BY_NAME[name].arrow_type))
+    return table
+
+
+def _with_present_reach(table: pa.Table) -> pa.Table:
+    """With configs and reaches as they are meant now; lambda is the same. A reach needs its config: read both or neither."""
+    import pyarrow as pa
+
+    if "config_json" not in table.column_names:
+        return table
+    found = [
+        (None, 1.0) if text is None else with_present_reach(text) for text in table.column("config_json").to_pylist()
+    ]
+    place = table.column_names.index("config_json")
+    table = table.set_column(place, "config_json", pa.array([text for text, _ in found], pa.string()))
+    if "reach_um" in table.column_names:
+        reaches = zip(table.column("reach_um").to_pylist(), found, strict=True)
+        now = [None if reach is None else reach * factor for reach, (_, factor) in reaches]
+        place = table.column_names.index("reach_um")
+        table = table.set_column(place, "reach_um", pa.array(now, pa.float64()))
+    return table
+
+
+def _check_columns(schema: pa.Schema, path: Path, version: int) -> None:
     for column in COLUMNS:
+        if version < ADDED.get(column.name, 0) and column.name not in schema.names:
+            continue
         if column.name not in schema.names:
             raise _broken(path, f"no column {column.name!r}")
         found = schema.field(column.name).type

@@ -74,6 +74,8 @@ SHORT_NAMES = {
     "expansion_rms": "expansion, root mean square",
     "rotation_mean": "mean rotation",
     "rotation_rms": "rotation, root mean square",
+    "shift_response_long": "response to a shift along the body",
+    "shift_response_short": "response to a shift across the body",
     **{name: _band_words(name) for name in BAND_NAMES},
 }
 STATUS_WORDS = {

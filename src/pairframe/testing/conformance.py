@@ -149,7 +149,7 @@ class EngineSuite:
         return get_engine(self.engine)
 
     def _config(self, max_iterations: int = 20_000) -> TransportConfig:
-        return TransportConfig(backend=self.engine, pad=2, reach_um=20.0, max_iterations=max_iterations)
+        return TransportConfig(backend=self.engine, pad=2, penalty="kl", reach_um=20.0, max_iterations=max_iterations)
 
     def _supported_case(self) -> Case:
         options = SolveOptions(**self.options)

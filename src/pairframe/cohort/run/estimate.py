@@ -16,6 +16,7 @@ from pairframe import system
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
 from pairframe.cohort.inputs.tasks import PairTask
 from pairframe.cohort.run.chunks import work_shape
+from pairframe.cohort.run.cohort_reach import settle_reach, with_reach
 from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.mask_cache import MaskCache
 from pairframe.cohort.run.plan import check_labels, make_plan
@@ -91,8 +92,11 @@ def estimate(
     tasks = read_tasks(manifest, pairing)
     store = ResultStore(out)
     check_labels(tasks, store)
+    reach = settle_reach(config, tasks, store)
+    assert not isinstance(reach, Stopped)  # only a run can be stopped
+    config = with_reach(config, reach)
     plan = make_plan(tasks, store, config, retry_failed=retry_failed)
-    assert not isinstance(plan, Stopped)  # only a run can be stopped
+    assert not isinstance(plan, Stopped)
     sample = _spread(plan.todo, MAX_LOOKED_AT)
     seen = [(task, shape) for task in sample if (shape := _work_shape(task, config)) is not None]
     areas = [height * width for _, (height, width) in seen]

@@ -16,6 +16,7 @@ from pairframe import checks
 from pairframe.cohort.inputs.interval import with_frame_interval
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
 from pairframe.cohort.run.chunks import cut_into_chunks
+from pairframe.cohort.run.cohort_reach import CohortReach, record_reach, settle_reach, with_reach
 from pairframe.cohort.run.dask_executor import AnyClient, DaskExecutor
 from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.executor import Executor
@@ -53,6 +54,8 @@ class CohortSummary:
         Pairs with a result that did not converge, now or before; counted in `done` or `skipped` too.
     seconds : float
         Of this run.
+    reach : CohortReach, optional
+        The reach of all pairs, if none was given.
     """
 
     done: int
@@ -61,6 +64,7 @@ class CohortSummary:
     uncertified: int
     seconds: float
     unreachable: int = 0
+    reach: CohortReach | None = None
 
 
 def run_cohort(
@@ -117,6 +121,12 @@ def run_cohort(
         if not is_fresh:
             check_labels(tasks, store)
         scan = MaskScan(progress, is_stopping)
+        reach = settle_reach(config, tasks, store, scan)
+        if isinstance(reach, Stopped):
+            raise KeyboardInterrupt
+        if reach is not None:
+            record_reach(store, reach)
+        config = with_reach(config, reach)
         plan = make_plan(tasks, store, config, retry_failed=retry_failed, scan=scan)
         if isinstance(plan, Stopped):
             raise KeyboardInterrupt
@@ -137,7 +147,9 @@ def run_cohort(
             raise KeyboardInterrupt
         tally.check_complete()
     seconds = time.monotonic() - began
-    return CohortSummary(tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, len(plan.unreachable))
+    return CohortSummary(
+        tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, len(plan.unreachable), reach
+    )
 
 
 def _executor(job: Job, jobs: int, client: AnyClient | str | None) -> Executor:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -20,20 +22,25 @@ from pairframe.engines.base import (
 from pairframe.engines.grid.compiling import make_ready
 from pairframe.engines.grid.cuda import why_not
 from pairframe.engines.grid.level import Level, Round
-from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong
+from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong, rungs
 from pairframe.engines.grid.rounds import run_rounds
 from pairframe.engines.grid.symmetric import run_symmetric
-from pairframe.engines.grid.watch import Watch
+from pairframe.engines.grid.watch import PATIENCE, Watch
 from pairframe.engines.solve_end import Orientation, SolveEnd
 from pairframe.problem import Certificate, TransportProblem, certificate, on_grid
+from pairframe.problem.objective import Marginals, unavoidable_translation
 from pairframe.types import Bool, Float
 
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
 COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
-# A start whose marginals are off by less than this share is better than the pyramid's: where that is good, where pixels do not resolve
-# the blur, and where potentials are pinned, which a start has at other places.
-GOOD_START, GOOD_UNRESOLVED_START, GOOD_PINNED_START = 0.1, 0.3, 0.01
+_MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again
+RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
+_DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
+_MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
+# A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
+# resolve the blur.
+GOOD_START, GOOD_UNRESOLVED_START = 0.1, 0.3
 
 
 class GridEngine(Engine):
@@ -89,7 +96,12 @@ class _Solve:
     def __init__(
         self, problem: TransportProblem, options: SolveOptions, init: Start | None, progress: Progress | None
     ) -> None:
-        self._problem = problem
+        self._stated = problem
+        self._problem = _with_useful_digits(problem)
+        # The constant by which the potentials of both problems differ.
+        self._beyond = 0.0
+        if self._problem is not problem:
+            self._beyond = unavoidable_translation(problem) - unavoidable_translation(self._problem)
         self._options = options
         if init is not None:
             start_on_supports(problem, init)  # refuses arrays that are not on this grid
@@ -97,13 +109,14 @@ class _Solve:
         self._progress = progress
         self._history: list[tuple[float, float, float]] = []  # kernel applications, dual, residual
         self._coarse_sums = 0.0
+        self._earlier_sums = 0  # on the full grid at larger epsilons
         self._goal = options.tol
         self._certificate: Certificate | None = None
 
     @property
     def n_sums(self) -> int:
         """Kernel applications at the finest level."""
-        return self._level.n_sums
+        return self._earlier_sums + self._level.n_sums
 
     def trace(self, primal_upper: float) -> tuple[TraceRecord, ...]:
         """The history, with gaps to an upper bound on the optimum."""
@@ -117,17 +130,53 @@ class _Solve:
     def _run(self) -> SolveEnd:
         self._level = level = Level(self._problem, self._options.dtype, self._options.device)
         start, shift, is_even = self._start(level)
-        watch = Watch(level, self._is_done, max(1, self._options.max_iterations - level.n_sums), self._note)
         if self._problem.is_symmetric:
-            last = run_symmetric(level, start, watch)
+            last = run_symmetric(level, start, self._watch(level))
         else:
-            last = run_rounds(level, start, watch, shift=shift, is_even=is_even)
+            last = self._rounds(level, start, shift, is_even)
         found = self._certificate
         if not last.potentials.is_finite:  # at an epsilon beyond all digits
             found = Certificate.of_nothing()
         elif found is None or not found.meets(self._options.tol):
             found = self._certify(last)
-        return SolveEnd(last.potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
+        potentials = replace(last.potentials, shift=last.potentials.shift + self._beyond)
+        return SolveEnd(potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
+
+    def _watch(self, level: Level, patience: int = PATIENCE) -> Watch:
+        most = max(1, self._options.max_iterations - self.n_sums)
+        return Watch(level, self._is_done, most, self._note, patience)
+
+    def _rounds(self, level: Level, f: Float, shift: float, is_even: bool) -> Round:
+        """Rounds on the full grid. If the error stops falling at a blur below a pixel, epsilon falls once more, slower."""
+        larger = rungs(self._problem)
+        descents_left = _DESCENTS if larger else 0
+        watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
+        best, goal = run_rounds(level, f, watch, shift=shift, is_even=is_even), RUNG_TOL
+        while watch.has_stalled and descents_left:
+            descents_left -= 1
+            goal, f, shift = 0.1 * goal, best.potentials.f, best.potentials.shift
+            for problem in larger[-_RUNGS_AGAIN:]:
+                f, shift = self._descend(problem, f, shift, goal)
+            level.forget_round()
+            watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
+            last = run_rounds(level, f, watch, shift=shift)
+            best = best if best.residual < last.residual else last
+        return best
+
+    def _descend(self, problem: TransportProblem, f: Float, shift: float, goal: float) -> tuple[Float, float]:
+        """The potential on a and its shift after rounds on the full grid at a larger epsilon, as far as the budget allows."""
+        most = min(RUNG_SUMS, (self._options.max_iterations - self.n_sums) // 2)
+        if most < 2:
+            return f, shift
+        level = Level(problem, self._options.dtype, self._options.device)
+        last = run_rounds(level, f, Watch(level, partial(_is_within, goal), most), shift=shift)
+        self._earlier_sums += level.n_sums
+        return self._carried(last)
+
+    def _carried(self, last: Round) -> tuple[Float, float]:
+        """The part of a point that the next level starts from."""
+        pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
+        return (last.next_f, last.next_shift) if pins else (last.potentials.f, 0.0)
 
     # --- where to start ----------------------------------------------------------------------
 
@@ -138,7 +187,7 @@ class _Solve:
             if self._problem.is_symmetric:
                 return f, 0.0, True
             shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again; see `Potentials`
-            first = level.complete(level.answer(f - shift, shift))
+            first = level.complete(level.answer(f - shift, shift - self._beyond))
             if first.residual < _good_start(self._problem):
                 return first.next_f, first.next_shift, True
             level.forget_round()
@@ -149,12 +198,17 @@ class _Solve:
         pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
         tol = COARSE_PINNED_TOL if pins else COARSE_TOL
         for n_pixels, problem in coarse:
-            below = Level(problem, self._options.dtype, self._options.device)
-            f, shift = (np.zeros(below.mass_a.size), 0.0) if here is None else prolong(f, shift, here, problem)
-            last = run_rounds(below, f, Watch(below, lambda point: point.residual <= tol, COARSE_SUMS), shift=shift)
-            f, shift = (last.next_f, last.next_shift) if pins else (last.potentials.f, 0.0)
-            self._coarse_sums += below.n_sums / n_pixels
+            f, shift = (
+                (np.zeros(int(problem.support_a.sum())), 0.0) if here is None else prolong(f, shift, here, problem)
+            )
             here = problem
+            if n_pixels == 1:
+                f, shift = self._descend(problem, f, shift, RUNG_TOL)
+                continue
+            below = Level(problem, self._options.dtype, self._options.device)
+            last = run_rounds(below, f, Watch(below, partial(_is_within, tol), COARSE_SUMS), shift=shift)
+            f, shift = self._carried(last)
+            self._coarse_sums += below.n_sums / n_pixels
         if here is None:
             return np.zeros(level.mass_a.size), 0.0, False
         return *prolong(f, shift, here, finest), False
@@ -162,39 +216,48 @@ class _Solve:
     # --- when to stop ------------------------------------------------------------------------
 
     def _note(self, point: Round) -> None:
-        sums = self._coarse_sums + self._level.n_sums
+        sums = self._coarse_sums + self.n_sums
         self._history.append((sums, point.dual, point.residual))
         if self._progress is not None:
             self._progress(TraceRecord(sums, math.nan, point.residual))
 
     def _is_done(self, point: Round) -> bool:
-        """The cheap residual first; the certificate only when that is good, and again after it has halved twice."""
+        """The cheap residual first; the certificate only when that is good, and again when it is about to be."""
         if point.residual <= self._goal:
             self._certificate = self._certify(point)
             if self._certificate.meets(self._options.tol):
                 return True
-            self._goal = 0.25 * point.residual
+            missing = self._options.tol / self._certificate.error  # both fall at about the same rate
+            self._goal = min(max(missing, _MOST_AHEAD), _LEAST_AHEAD) * point.residual
         return False
 
     def _certify(self, point: Round) -> Certificate:
         on_a, on_b, potentials = self._problem.support_a, self._problem.support_b, point.potentials
         return certificate(
             self._problem,
-            on_grid(potentials.a, on_a),
-            on_grid(potentials.b, on_b),
+            on_grid(potentials.f, on_a),
+            on_grid(potentials.g, on_b),
             on_grid(np.nan_to_num(point.marginal_a), on_a),
             on_grid(np.nan_to_num(point.marginal_b), on_b),
-            self._marginals,
+            Marginals(self._marginal_a, self._marginal_b),
+            potentials.shift,
+            None if self._stated is self._problem else self._stated,
         )
 
-    def _marginals(self, f: Float, g: Float) -> tuple[Float, Float]:
-        """Both marginals of the plan of any potentials over the grid: two kernel applications."""
-        level, problem = self._level, self._problem
-        on_a, on_b = problem.support_a, problem.support_b
+    def _marginal_a(self, f: Float, g: Float) -> Float:
+        """Marginal on a of the plan of any potentials over the grid: one kernel application."""
+        level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
         with np.errstate(over="ignore"):
-            p = level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon)
-            q = level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon)
-        return on_grid(p, on_a), on_grid(q, on_b)
+            return on_grid(level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon), on_a)
+
+    def _marginal_b(self, f: Float, g: Float) -> Float:
+        level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
+        with np.errstate(over="ignore"):
+            return on_grid(level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon), on_b)
+
+
+def _is_within(goal: float, point: Round) -> bool:
+    return point.residual <= goal
 
 
 def _is_better_swapped(problem: TransportProblem) -> bool:
@@ -205,9 +268,25 @@ def _is_better_swapped(problem: TransportProblem) -> bool:
     return a.pins and type(a) is type(b) and problem.total_a > problem.total_b
 
 
+def _with_useful_digits(problem: TransportProblem) -> TransportProblem:
+    """The problem with a smaller lambda, if lambda is beyond all costs and only takes digits from the potentials.
+
+    ``tv`` and ``partial`` bound the potentials of both sides. Relative to the constant of `unavoidable_translation` one bound
+    is 0 and the other 2 lambda away, where it makes no difference if no potential comes near it: the plan is the
+    same, and the potentials differ by a constant.
+    """
+    penalties = problem.penalty_a, problem.penalty_b
+    if not all(penalty.clips or penalty.is_exact for penalty in penalties):
+        return problem
+    sides = [(n - 1) * length for n, length in zip(problem.shape, problem.spacing, strict=True)]
+    most = sum(side**2 for side in sides) + _MOST_POTENTIAL * problem.epsilon
+    capped = [penalty.capped_at(most) for penalty in penalties]
+    if capped == list(penalties):
+        return problem
+    return replace(problem, penalty_a=capped[0], penalty_b=capped[1])
+
+
 def _good_start(problem: TransportProblem) -> float:
-    if problem.penalty_a.pins or problem.penalty_b.pins:
-        return GOOD_PINNED_START
     return GOOD_START if problem.epsilon >= BLUR_PX**2 else GOOD_UNRESOLVED_START
 
 

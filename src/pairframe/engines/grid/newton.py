@@ -80,7 +80,7 @@ class NewtonSteps:
         slope = float(a.gradient @ x + b.gradient @ y)
         share, penalty = 1.0, problem.penalty_a
         while share > _SMALLEST_SHARE:
-            half = level.answer(penalty.admissible(here.a + share * x) - here.shift, here.shift)
+            half = level.answer(penalty.admissible(here.f + share * x, here.shift), here.shift)
             if half.dual >= point.dual + _ARMIJO * share * slope - _ROUNDING * abs(point.dual):
                 break
             share *= _SHRINK

@@ -12,7 +12,9 @@ from pairframe.problem import TransportProblem
 from pairframe.types import Float
 
 COARSEST_PX = 24  # the longest side of the coarsest grid is at least this
-_LARGEST_STEP = 4.0  # in epsilon, from the last coarse level
+_LARGEST_STEP = 4.0  # in epsilon, from the last coarse level, with pinned potentials
+_STEEP = 64.0  # a larger step in epsilon is made in steps of at least `_LADDER`, at most `_MOST_RUNGS` of them
+_LADDER, _MOST_RUNGS = 4.0, 12
 BLUR_PX = 1.5  # a level blurs by at least this many of its own pixels: with less it would not see its neighbours
 
 
@@ -22,7 +24,8 @@ def coarse_problems(problem: TransportProblem) -> list[tuple[int, TransportProbl
     Each level doubles the block sides and the unit of length, so `epsilon` and penalties are divided by 4. Along an axis
     with pixels far apart blocks stay as they are until those of the other axes have caught up. Epsilon is raised where
     the blur would be below `BLUR_PX` of that level's pixels; the coarsest level comes three times, with 16, 4 and 1 times
-    that epsilon. With pinned potentials the full grid comes twice where the last step in epsilon would be large.
+    that epsilon. With pinned potentials the full grid comes twice where the last step in epsilon would be large. With a blur
+    far below a pixel it comes several times, with epsilon falling by a factor of 4 or more.
     """
     blocks = _block_sides(problem)
     levels = [(1, problem)]
@@ -31,11 +34,26 @@ def coarse_problems(problem: TransportProblem) -> list[tuple[int, TransportProbl
     if len(blocks) > 1:
         n_pixels, depth = math.prod(blocks[-1]), len(blocks) - 1
         levels += [(n_pixels, _pooled(problem, blocks[-1], depth, factor)) for factor in (4.0, 16.0)]
-        before = 4.0 * levels[1][1].epsilon  # of the last coarse level, in units of the finest
-        pins = problem.penalty_a.pins or problem.penalty_b.pins
-        if pins and before > _LARGEST_STEP * problem.epsilon:
-            levels.insert(1, (1, replace(problem, epsilon=math.sqrt(before * problem.epsilon))))
-    return levels[::-1]
+    return levels[:0:-1] + [(1, rung) for rung in rungs(problem)] + levels[:1]
+
+
+def rungs(problem: TransportProblem) -> list[TransportProblem]:
+    """The same problem with larger epsilons, falling, that come between the last coarse level and itself."""
+    blocks = _block_sides(problem)
+    is_alone = len(blocks) == 1
+    longest = max(problem.spacing[axis] * (1 if is_alone else blocks[1][axis]) for axis in problem.long_axes)
+    # Of the last coarse level, in units of the finest; without one, of a level with pixels twice as large.
+    before = max(problem.epsilon, (BLUR_PX * longest * (2 if is_alone else 1)) ** 2)
+    ratio = before / problem.epsilon
+    pins = problem.penalty_a.pins or problem.penalty_b.pins
+    epsilons = []
+    if ratio > _STEEP:
+        step = max(_LADDER, ratio ** (1.0 / (_MOST_RUNGS + 1)))
+        count = math.ceil(math.log(ratio) / math.log(step) - 1e-9) - 1
+        epsilons = [problem.epsilon * step**k for k in range(count + is_alone, 0, -1)]
+    elif pins and not is_alone and ratio > _LARGEST_STEP:
+        epsilons = [math.sqrt(before * problem.epsilon)]
+    return [replace(problem, epsilon=epsilon) for epsilon in epsilons]
 
 
 def _block_sides(problem: TransportProblem) -> list[tuple[int, ...]]:

@@ -18,12 +18,12 @@ from pairframe.engines.grid.newton import NewtonSteps
 from pairframe.engines.grid.watch import Watch
 from pairframe.types import Float
 
-DEPTH = 10
+DEPTH = 15
 _SAME_DUAL = 1e-11  # relative: smaller changes of the dual are rounding, and the residual decides
-_MOST_PLAIN = 3  # rounds before mixing, while a potential that was carried between grids is rough
+_MOST_PLAIN = 1  # rounds before mixing, while a potential that was carried between grids is rough
 _ROUGH = 1.5  # in eps: the largest plain step of a potential that is smooth enough for mixing
 _FAR = 0.5  # in eps: a translation farther than this is made by a plain round
-_REJECTED = 3  # mixed steps, after which Newton steps take over
+_REJECTED = 3  # mixed steps, and more where a Newton step is dear, after which Newton steps take over
 _STALLED = 0.5  # a residual above this share of the one `NewtonSteps.window` rounds ago is stalled
 
 
@@ -49,11 +49,12 @@ class _Rounds:
         self._newton = NewtonSteps(level)
         self._residuals: list[float] = []
         self._rejected = 0
+        self._is_newton = False
 
     def run(self, f: Float, shift: float, is_even: bool) -> Round:
         level, watch = self._level, self._watch
         penalty = level.problem.penalty_a
-        point = level.complete(level.answer(penalty.admissible(f + shift) - shift, shift))
+        point = level.complete(level.answer(penalty.admissible(f, shift), shift))
         n_plain = _MOST_PLAIN if is_even else 0
         while True:
             last = watch.end(point, sums_of_a_round=2)
@@ -78,11 +79,12 @@ class _Rounds:
 
     def _has_stalled(self) -> bool:
         """Whether it is time for Newton steps; once it is, it stays so while they succeed."""
-        if self._rejected >= _REJECTED:
-            return self._newton.is_useful
         window = self._newton.window
+        if self._is_newton or self._rejected >= max(_REJECTED, window // 3):
+            self._is_newton = True
+            return self._newton.is_useful
         if len(self._residuals) > window and self._residuals[-1] > _STALLED * self._residuals[-1 - window]:
-            self._rejected = _REJECTED
+            self._is_newton = True
             return self._newton.is_useful
         return False
 
@@ -93,8 +95,8 @@ class _Rounds:
         penalty = level.problem.penalty_a
         if penalty.pins:
             # A potential that the plain step puts on its bound stays there: beside it another marginal is optimal.
-            pinned = penalty.is_pinned(point.next_f + here.shift)
-            mixed = np.where(pinned, point.next_f, penalty.admissible(mixed + here.shift) - here.shift)
+            pinned = penalty.is_pinned(point.next_f, here.shift)
+            mixed = np.where(pinned, point.next_f, penalty.admissible(mixed, here.shift))
         half = level.answer(mixed, here.shift)
         noise = _SAME_DUAL * abs(point.dual)
         if half.dual >= point.dual - noise:

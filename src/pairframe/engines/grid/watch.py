@@ -1,4 +1,4 @@
-"""When to stop: the answer is good, the budget is used, or the numbers have reached their last digit."""
+"""When to stop: the answer is good, the budget is used, or the error has stopped falling."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from pairframe.engines.grid.level import Level, Round
 
-PATIENCE = 400  # rounds without progress before the numbers are taken to have reached their last digit
-_PROGRESS = 0.9  # a residual below this share of the best one counts as progress
+PATIENCE = 400  # rounds without progress before the error is taken to have stopped falling: the digits are used up
+_PROGRESS = 0.99  # a residual below this share of the one at the last progress is progress, however long it took
 
 
 class Watch:
@@ -21,7 +21,14 @@ class Watch:
     max_sums : int
         Kernel applications allowed from here on.
     on_round : callable, optional
-        Told of every point.
+        Called with every point.
+    patience : int
+        Rounds without progress before the error is taken to have stopped falling.
+
+    Attributes
+    ----------
+    has_stalled : bool
+        Whether the rounds ended for that reason.
     """
 
     def __init__(
@@ -30,18 +37,17 @@ class Watch:
         done: Callable[[Round], bool],
         max_sums: int,
         on_round: Callable[[Round], None] | None = None,
+        patience: int = PATIENCE,
     ) -> None:
+        self.has_stalled = False
+        self._patience = patience
         self._level = level
         self._done = done
         self._on_round = on_round
         self._stop_at = level.n_sums + max_sums
         self._best: Round | None = None
+        self._milestone = math.inf
         self._idle = 0
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether acceleration has brought nothing for a while: plain rounds may."""
-        return PATIENCE // 4 <= self._idle < PATIENCE // 2
 
     def has_budget(self, sums: int) -> bool:
         """Whether so many more kernel applications are allowed."""
@@ -51,13 +57,15 @@ class Watch:
         """The point to end with, or None to go on."""
         if self._on_round is not None:
             self._on_round(point)
-        if self._best is None or not point.residual >= _PROGRESS * self._best.residual:
-            self._idle = 0
+        if point.residual < _PROGRESS * self._milestone:
+            self._milestone, self._idle = point.residual, 0
         else:
             self._idle += 1
         if self._best is None or point.residual <= self._best.residual:
             self._best = point
         if self._done(point):
             return point
-        hopeless = self._idle >= PATIENCE or not math.isfinite(point.residual)
-        return None if self.has_budget(sums_of_a_round) and not hopeless else self._best
+        if not self.has_budget(sums_of_a_round) or not math.isfinite(point.residual):
+            return self._best
+        self.has_stalled = self._idle >= self._patience
+        return self._best if self.has_stalled else None

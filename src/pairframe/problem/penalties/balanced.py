@@ -48,7 +48,7 @@ class Balanced(Penalty):
         """See `Penalty.soft_divergence`: there is nothing but the constraint."""
         return 0.0
 
-    def _gap(self, p: Float, f: Float, mass: Float) -> float:
+    def _gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
         return 0.0
 
     def log_optimal_marginal(self, f: Float, log_mass: Float) -> Float:

@@ -42,6 +42,11 @@ class Penalty(ABC):
         Whether the marginal may not exceed the mass.
     has_constant_slope : bool
         Whether `slope` is the same number everywhere.
+    tilts : bool
+        Whether marginals give way to a gradient of the potential, so that a large object that moved is tilted rather
+        than moved.
+    relaxation_per_reach : float
+        lambda over the cost of moving mass by one reach.
     clips : bool
         Whether `update` does nothing but clip to `bounds`, so that a marginal is exact wherever it is not pinned.
     marginal_relaxation : float
@@ -57,6 +62,8 @@ class Penalty(ABC):
     is_exact: ClassVar[bool] = False
     is_capped: ClassVar[bool] = False
     has_constant_slope: ClassVar[bool] = False
+    tilts: ClassVar[bool] = False
+    relaxation_per_reach: ClassVar[float] = 1.0
     clips: ClassVar[bool] = False
     marginal_relaxation: float
 
@@ -90,6 +97,10 @@ class Penalty(ABC):
         """Whether potentials have a bound, which updates can pin them to."""
         return any(math.isfinite(bound) for bound in self.bounds)
 
+    def capped_at(self, most: float) -> Self:
+        """The same penalty with at most that lambda, if a larger one makes no difference where no bound is reached."""
+        return replace(self, marginal_relaxation=min(self.marginal_relaxation, most)) if self.clips else self  # type: ignore[type-var]
+
     def rescaled(self, cost_unit: float) -> Self:
         """The same penalty with all costs in multiples of `cost_unit`."""
         costs = {one.name: getattr(self, one.name) / cost_unit for one in fields(self) if one.init}  # type: ignore[arg-type]
@@ -113,14 +124,15 @@ class Penalty(ABC):
     def slope(self, s: Float, epsilon: float) -> Float:
         """Derivative of `update` with respect to `s`, elementwise."""
 
-    def admissible(self, f: Float) -> Float:
-        """The nearest potential within `bounds`."""
-        return np.clip(f, *self.bounds) if self.pins else f
-
-    def is_pinned(self, f: Float) -> Bool:
-        """Where `f` is on one of its bounds."""
+    def admissible(self, f: Float, shift: float = 0.0) -> Float:
+        """The nearest potential within `bounds`; both potentials are relative to `shift`."""
         low, high = self.bounds
-        return (f >= high * (1.0 - _PINNED)) | (f <= low * (1.0 - _PINNED))
+        return np.clip(f, low - shift, high - shift) if self.pins else f
+
+    def is_pinned(self, f: Float, shift: float = 0.0) -> Bool:
+        """Where f + shift is on one of its bounds."""
+        low, high = self.bounds
+        return (f >= high * (1.0 - _PINNED) - shift) | (f <= low * (1.0 - _PINNED) - shift)
 
     # --- values ------------------------------------------------------------------------------
 
@@ -147,12 +159,13 @@ class Penalty(ABC):
         excess = np.abs(p - mass) if self.is_exact else np.maximum(p - mass, 0.0)
         return bool(np.sum(excess) <= ROUNDING * np.sum(mass))
 
-    def gap(self, p: Float, f: Float, mass: Float) -> float:
-        """``D(p) + <f, p> - dual_value(f)`` >= 0; inf where `p` is forbidden."""
-        return self._gap(p, f, mass) if self.is_met(p, mass) else math.inf
+    def gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
+        """``D(p) + <f, p> - dual_value(f)`` >= 0 at the potential f + shift; inf where `p` is forbidden."""
+        return self._gap(p, f, mass, shift) if self.is_met(p, mass) else math.inf
 
-    def _gap(self, p: Float, f: Float, mass: Float) -> float:
+    def _gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
         """The gap at an allowed `p`. Override it with a sum of non-negative terms, which does not cancel."""
+        f = f + shift
         return max(0.0, self.soft_divergence(p, mass) + float(np.sum(f * p)) - self.dual_value(f, mass))
 
     # --- the marginal that belongs to a potential --------------------------------------------
@@ -211,6 +224,20 @@ class RelaxedPenalty(Penalty):
     def empty_cost(self, total: float) -> float:
         """See `Penalty.empty_cost`."""
         return self.marginal_relaxation * total
+
+
+def without_rounding(p: Float, mass: Float) -> Float:
+    """The marginal `p`, with its smallest deviations from `mass` removed: up to a share of `ROUNDING` in all.
+
+    A price of lambda per unit of mass makes rounding errors expensive if lambda is huge. They are no part of the plan: one
+    with the exact marginal is as near as rounding, and its transport costs the same up to rounding.
+    """
+    off = np.abs(p - mass)
+    order = np.argsort(off)
+    small = order[np.cumsum(off[order]) <= ROUNDING * float(np.sum(mass))]
+    cleaned = p.copy()
+    cleaned[small] = mass[small]
+    return cleaned
 
 
 def _as_float(value: Any) -> float:

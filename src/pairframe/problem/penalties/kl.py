@@ -19,6 +19,7 @@ class KL(RelaxedPenalty):
 
     name: ClassVar[str] = "kl"
     has_constant_slope: ClassVar[bool] = True
+    tilts: ClassVar[bool] = True
 
     @classmethod
     def reach_description(cls, metric: str) -> str:
@@ -46,8 +47,8 @@ class KL(RelaxedPenalty):
         """See `Penalty.soft_divergence`."""
         return self.marginal_relaxation * float(np.sum(kl_terms(p, np.log(mass), mass)))
 
-    def _gap(self, p: Float, f: Float, mass: Float) -> float:
-        log_optimal = self.log_optimal_marginal(f, np.log(mass))
+    def _gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
+        log_optimal = self.log_optimal_marginal(f + shift, np.log(mass))
         with np.errstate(over="ignore"):
             return self.marginal_relaxation * float(np.sum(kl_terms(p, log_optimal, np.exp(log_optimal))))
 

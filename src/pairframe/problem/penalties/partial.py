@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pairframe.problem.penalties.base import RelaxedPenalty
+from pairframe.problem.penalties.base import RelaxedPenalty, without_rounding
 from pairframe.problem.penalties.slopes import StepSlope
 from pairframe.problem.penalties.tv import AT_BOUND, TV
 from pairframe.types import Bool, Float
@@ -20,6 +20,7 @@ class Partial(RelaxedPenalty):
 
     name: ClassVar[str] = "partial"
     is_capped: ClassVar[bool] = True
+    relaxation_per_reach: ClassVar[float] = TV.relaxation_per_reach
     clips: ClassVar[bool] = True
 
     @classmethod
@@ -48,10 +49,11 @@ class Partial(RelaxedPenalty):
         """See `Penalty.soft_divergence`."""
         return self.marginal_relaxation * float(np.sum(np.abs(p - mass)))
 
-    def _gap(self, p: Float, f: Float, mass: Float) -> float:
-        lam = self.marginal_relaxation
-        inside = (lam - f) * np.maximum(mass - p, 0.0)
-        return float(np.sum(np.where(f <= lam, inside, (f - lam) * p)))
+    def _gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
+        p = without_rounding(p, mass)
+        to_high = (self.marginal_relaxation - shift) - f
+        inside = to_high * np.maximum(mass - p, 0.0)
+        return float(np.sum(np.where(to_high >= 0.0, inside, -to_high * p)))
 
     def log_optimal_marginal(self, f: Float, log_mass: Float) -> Float:
         """See `Penalty.log_optimal_marginal`."""

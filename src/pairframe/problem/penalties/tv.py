@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pairframe.problem.penalties.base import RelaxedPenalty
+from pairframe.problem.penalties.base import RelaxedPenalty, without_rounding
 from pairframe.problem.penalties.slopes import StepSlope
 from pairframe.types import Float
 
@@ -22,14 +22,13 @@ class TV(RelaxedPenalty):
     """``lambda |p - a|_1``: mass is moved up to a distance, and destroyed and created beyond it."""
 
     name: ClassVar[str] = "tv"
+    relaxation_per_reach: ClassVar[float] = 0.5  # moving costs C, destroying here and creating there 2 lambda
     clips: ClassVar[bool] = True
 
     @classmethod
     def reach_description(cls, metric: str) -> str:
         """See `Penalty.reach_description`."""
-        # Moving costs d^2 (or d), destroying here and creating there costs 2 lambda.
-        times = "1.4 times" if metric == "sqeuclidean" else "twice"
-        return f"beyond about {times} this distance mass is destroyed and created instead of moved"
+        return "no mass moves farther; beyond it, mass is destroyed here and created there"
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -56,15 +55,17 @@ class TV(RelaxedPenalty):
         """See `Penalty.soft_divergence`."""
         return self.marginal_relaxation * float(np.sum(np.abs(p - mass)))
 
-    def _gap(self, p: Float, f: Float, mass: Float) -> float:
+    def _gap(self, p: Float, f: Float, mass: Float, shift: float = 0.0) -> float:
         lam = self.marginal_relaxation
-        if f.size and f.min() < -lam * (1.0 + _ROUNDING):
+        # Distances to both bounds, without the digits that a large shift would take from f.
+        to_high, to_low = (lam - shift) - f, f + (lam + shift)
+        if f.size and to_low.min() < -_ROUNDING * lam:
             return math.inf
-        f = np.maximum(f, -lam)
+        to_low, p = np.maximum(to_low, 0.0), without_rounding(p, mass)
         below, above = np.maximum(mass - p, 0.0), np.maximum(p - mass, 0.0)
-        inside = (lam - f) * below + (lam + f) * above
-        outside = (f - lam) * p + 2.0 * lam * above
-        return float(np.sum(np.where(f <= lam, inside, outside)))
+        inside = to_high * below + to_low * above
+        outside = -to_high * p + 2.0 * lam * above
+        return float(np.sum(np.where(to_high >= 0.0, inside, outside)))
 
     def log_optimal_marginal(self, f: Float, log_mass: Float) -> Float:
         """See `Penalty.log_optimal_marginal`."""
