@@ -16,7 +16,7 @@ SMALL = embryo((96, 200), growth=0.4)
 
 @pytest.fixture(scope="module")
 def pair() -> PlantedPair:
-    return planted_pair(3, "head", flip=True, growth=0.9)
+    return planted_pair(3, "head", flip=True)
 
 
 @pytest.fixture(scope="module")

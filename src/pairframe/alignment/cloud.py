@@ -135,7 +135,7 @@ class Cloud:
 
         One point per pixel would favour poses that map pixels onto pixels, which interpolation does not blur.
         """
-        inner = ndimage.binary_erosion(self.inside, np.ones((3, 3)))
+        inner = ndimage.binary_erosion(self.inside, np.ones((3, 3), bool))
         at_inner, counts, radii = pooled_points(inner, 2)
         part = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
         parts = np.stack(np.meshgrid(part, part, indexing="ij"), axis=-1).reshape(1, -1, 2)
