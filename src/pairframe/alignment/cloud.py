@@ -131,12 +131,13 @@ class Cloud:
 
     @cached_property
     def samples(self) -> Points:
-        """Points finer than pixels on the boundary, and blocks of 2 x 2 pixels inside.
+        """Points finer than pixels on the boundary, and one per pixel inside.
 
-        One point per pixel would favour poses that map pixels onto pixels, which interpolation does not blur.
+        One point per pixel of the boundary would favour poses that map pixels onto pixels, which interpolation does not
+        blur. Inside, the sum over all pixels does not depend on how they fall on those of the source.
         """
         inner = ndimage.binary_erosion(self.inside, np.ones((3, 3), bool))
-        at_inner, counts, radii = pooled_points(inner, 2)
+        at_inner, counts, radii = pooled_points(inner, 1)
         part = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
         parts = np.stack(np.meshgrid(part, part, indexing="ij"), axis=-1).reshape(1, -1, 2)
         at_edge = (np.argwhere(self.inside & ~inner)[:, None, :] + parts).reshape(-1, 2)
