@@ -29,7 +29,11 @@ for ax, field, image, title in zip(
         ink((source, SOURCE_COLOUR)),
         ink((target, TARGET_COLOUR), (result.mass_created_on_target, CREATED_COLOUR)),
     ),
-    ("the whole motion: velocity_field", "what the pose leaves: deformation_field", "created, on the target's own image"),
+    (
+        "the whole motion: velocity_field",
+        "what the pose leaves: deformation_field",
+        "created, on the target's own image",
+    ),
     strict=True,
 ):
     picture(ax, image, title)

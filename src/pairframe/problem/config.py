@@ -90,8 +90,6 @@ class TransportConfig:
     marginal_relaxation: float | None = None
     blur_um: float | None = None
     reach_um: float | None = None
-    moved_mass: float | None = None
-    moved_share: float | None = None
     penalty: str | tuple[str, str] = "partial"
     reference: str = "heat"
     metric: str = "sqeuclidean"
@@ -114,9 +112,11 @@ class TransportConfig:
     debias: bool = True
     tol: float = 1e-6
     max_iterations: int = 5000
+    debug: bool = False
     align: str = "none"
     allow_flip: bool = False
-    debug: bool = False
+    moved_mass: float | None = None
+    moved_share: float | None = None
 
     def __post_init__(self) -> None:
         self._check_scales()
