@@ -17,6 +17,7 @@ from pairframe.alignment.matching import Candidate, Matching
 from pairframe.alignment.pose import OtherPose, Pose, iou_of
 from pairframe.alignment.proof import Proof
 from pairframe.alignment.proof import prove as prove_claim
+from pairframe.alignment.proof_passes import overlap_count
 from pairframe.alignment.refine import Found, polish, refine_shifts, refine_turns
 from pairframe.alignment.resample import Canvas
 from pairframe.alignment.search import search_shifts, search_turns
@@ -31,6 +32,10 @@ SEVERAL = ("shift", "together")
 FEWEST_PX = 9  # of a mask that can be turned
 PIECE_SHARE = 0.1  # of the mass of a mask, from which on a piece counts as an object
 _OTHER_SHIFTS = 3
+_SNAP_PX = (
+    0.5  # a pose that maps pixels onto pixels is taken if no pixel moves farther and one mask then holds the other
+)
+_SNAP_SHARE = 0.999
 
 
 def align(
@@ -171,23 +176,26 @@ def _similarity(found: Candidate, matching: Matching) -> Similarity:
 
 
 def _snapped(matching: Matching, best: Candidate) -> Candidate:
-    """The nearby pose that maps pixels onto pixels, if it is at least as good: it needs no resampling."""
+    """The nearby pose that maps pixels onto pixels, if one mask then lies in the other: the pixels were only moved."""
     source, target = matching.source, matching.target
     if source.px != target.px or best.scale != 1.0:
         return best
     quarter = round(best.angle / (math.pi / 2)) * math.pi / 2
-    if abs(best.angle - quarter) * target.radius > source.px:
+    if abs(best.angle - quarter) * target.radius > _SNAP_PX * source.px:
         return best
     exact = _similarity(replace(best, angle=quarter), matching)
     half = np.array([0.5, 0.5]) * source.px
     first = exact.of_points(half) - half
     moved = np.rint(first / source.px) * source.px - first
-    if np.abs(moved).max() > 0.5 * source.px:
+    if np.abs(moved).max() > _SNAP_PX * source.px:
         return best
     shift = (best.shift_yx[0] + float(moved[0]), best.shift_yx[1] + float(moved[1]))
     snapped = replace(best, angle=quarter, shift_yx=shift)
-    is_better = matching.score(snapped, matching.finest) >= matching.score(best, matching.finest)
-    return snapped if is_better else best
+    yx = target.points(1).yx / target.px
+    ty, tx = ((shift[axis] + source.centre_yx[axis]) / source.px - 0.5 - source.corner_px[axis] for axis in (0, 1))
+    sign = -1.0 if snapped.flipped else 1.0
+    both = overlap_count(source.inside, yx, np.ones(len(yx)), sign, quarter, ty, tx)
+    return snapped if both >= _SNAP_SHARE * min(source.n_px, target.n_px) else best
 
 
 def _by_thickness(matching: Matching) -> Matching:

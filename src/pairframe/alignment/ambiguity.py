@@ -67,7 +67,8 @@ def status_of_shift(matching: Matching, found: Found, pitch: float) -> PoseStatu
     at_best = matching.score(best, pitch)
     for direction in np.arange(8) * (math.pi / 4):
         y, x = best.shift_yx[0] + step * math.sin(direction), best.shift_yx[1] + step * math.cos(direction)
-        if matching.score(replace(best, shift_yx=(y, x)), pitch) > at_best - least:
+        # A slope is measured beside the same neighbours, so the disagreement of the masks does not matter.
+        if matching.score(replace(best, shift_yx=(y, x)), pitch) > at_best - margin(matching, 1.0):
             return PoseStatus.undetermined
     if found.runner_up is not None and found.runner_up.score > found.best_compared - least:
         return PoseStatus.ambiguous

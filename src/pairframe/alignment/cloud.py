@@ -12,6 +12,8 @@ from scipy import ndimage
 from pairframe.alignment.splat_passes import pooled_points
 from pairframe.types import Bool, Float
 
+_SAMPLES = 4  # per side of a pixel on the boundary
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -124,14 +126,34 @@ class Cloud:
     def points(self, side: int) -> Points:
         """Barycentres of blocks of ``side**2`` pixels."""
         if side not in self._points:
-            at_px, counts, radii_px = pooled_points(self.inside, side)
-            yx = (at_px + (np.array(self.corner_px) + 0.5)) * self.px - np.array(self.centre_yx)
-            weights = counts * self.px**2
-            if self.by_thickness:
-                at = np.rint(at_px).astype(np.intp)
-                weights = weights * self.thickness[at[:, 0], at[:, 1]]
-            self._points[side] = Points(yx, weights, radii_px * self.px)
+            self._points[side] = self._as_points(*pooled_points(self.inside, side))
         return self._points[side]
+
+    @cached_property
+    def samples(self) -> Points:
+        """Points finer than pixels on the boundary, and one per pixel inside.
+
+        One point per pixel of the boundary would favour poses that map pixels onto pixels, which interpolation does not
+        blur. Inside, the sum over all pixels does not depend on how they fall on those of the source.
+        """
+        inner = ndimage.binary_erosion(self.inside, np.ones((3, 3), bool))
+        at_inner, counts, radii = pooled_points(inner, 1)
+        part = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
+        parts = np.stack(np.meshgrid(part, part, indexing="ij"), axis=-1).reshape(1, -1, 2)
+        at_edge = (np.argwhere(self.inside & ~inner)[:, None, :] + parts).reshape(-1, 2)
+        n = len(at_edge)
+        at_px = np.concatenate([at_inner, at_edge])
+        counts = np.concatenate([counts, np.full(n, 1 / _SAMPLES**2)])
+        return self._as_points(at_px, counts, np.concatenate([radii, np.full(n, 0.75)]))
+
+    def _as_points(self, at_px: Float, counts: Float, radii_px: Float) -> Points:
+        """Points in pixels of the box, (n, 2), with numbers of pixels and radii, (n,) each."""
+        yx = (at_px + (np.array(self.corner_px) + 0.5)) * self.px - np.array(self.centre_yx)
+        weights = counts * self.px**2
+        if self.by_thickness:
+            at = np.rint(at_px).astype(np.intp)
+            weights = weights * self.thickness[at[:, 0], at[:, 1]]
+        return Points(yx, weights, radii_px * self.px)
 
     def field(self, side: int) -> Field:
         """Mean coverage of blocks of ``side**2`` pixels."""

@@ -141,7 +141,7 @@ class Matching:
 def _pair_at(source: Cloud, target: Cloud, pitch: float) -> tuple[Field, Points]:
     side = max(1, int(pitch / source.px + 1e-9))
     block = max(1, int(_BLOCK_SHARE * max(pitch, source.px) / target.px + 1e-9))
-    return source.field(side), target.points(block)
+    return source.field(side), target.samples if block == 1 else target.points(block)
 
 
 def _numbers_of(candidate: Candidate) -> Float:

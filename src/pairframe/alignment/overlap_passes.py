@@ -94,7 +94,7 @@ def climb(
         size = 0.0
         for v in range(1, n + 1):
             for d in range(n):
-                size = max(size, abs(simplex[v, d] - simplex[0, d]) / steps[d])
+                size = max(size, abs((simplex[v, d] - simplex[0, d]) / steps[d]))
         if size < tolerance:
             break
         for d in range(n):

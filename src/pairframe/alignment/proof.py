@@ -25,7 +25,7 @@ from pairframe.alignment.matching import Candidate, Matching
 from pairframe.alignment.proof_passes import branch_and_bound, distances_rounded_down, overlap_count, upper_bound
 from pairframe.types import Bool, Float
 
-MOST_VISITS = 250_000_000  # of blocks of pixels, about a second
+MOST_VISITS = 100_000_000  # of blocks of pixels, about half a second
 _SIDES = (1, 2, 4, 8, 16)
 _FINENESS = 0.15
 

@@ -71,8 +71,10 @@ def _to_pixels(matching: Matching, best: Candidate, pitch: float, n_free: int) -
         pitch = max(pitch / 2.5, finest)
         turn = pitch / max(matching.target.radius, finest)
         best = matching.climb(best, pitch, (pitch, turn), n_free, 0.05)
-    # Once more from a small simplex: the method of Nelder and Mead may stop early.
-    return matching.climb(best, finest, (finest / 4, turn / 4), n_free, 0.02)
+    # Once more from small simplices on either side: the method of Nelder and Mead may stop early.
+    for share in (-0.5, 0.25):
+        best = matching.climb(best, finest, (share * finest, share * turn), n_free, 0.03)
+    return best
 
 
 def _distinct(found: list[Candidate], degrees: float) -> list[Candidate]:
