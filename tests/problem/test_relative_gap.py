@@ -112,16 +112,16 @@ def test_units_and_constants_do_not_change_it(kind_a: str, kind_b: str, seed: in
     problem = make_problem(seed, kind_a, kind_b)
     f, g = random_potentials(problem, seed, 0.3)
     dense = Dense(problem)
-    known = certificate(problem, f, g, *dense.marginals(f, g), dense.marginals)
+    known = certificate(problem, f, g, *dense.marginals(f, g), dense.each)
 
     heavier = replace(problem, mass_a=unit * problem.mass_a, mass_b=unit * problem.mass_b)
     weighed = Dense(heavier)
-    found = certificate(heavier, f, g, *weighed.marginals(f, g), weighed.marginals)
+    found = certificate(heavier, f, g, *weighed.marginals(f, g), weighed.each)
     assert found.relative_gap == pytest.approx(known.relative_gap, rel=1e-8)
     assert found.scale == pytest.approx(unit * known.scale, rel=1e-8)
 
     # A constant in f and -g that the shift takes back.
-    found = certificate(problem, f + moved, g - moved, *dense.marginals(f, g), dense.marginals, -moved)
+    found = certificate(problem, f + moved, g - moved, *dense.marginals(f, g), dense.each, -moved)
     assert found.relative_gap == pytest.approx(known.relative_gap, rel=1e-8)
 
 
@@ -139,8 +139,8 @@ def test_a_smaller_lambda_certifies_a_larger_one(kind_a: str, kind_b: str, ratio
         noise = size * np.random.default_rng(0).standard_normal(small.shape)
         f = small.penalty_a.admissible(best.potential_a + noise)
         g, (p, q) = best.potential_b, dense.marginals(f, best.potential_b)
-        found = certificate(small, f, g, p, q, dense.marginals, stated=stated)
-        expected = certificate(stated, f + beyond, g - beyond, p, q, dense.marginals)
+        found = certificate(small, f, g, p, q, dense.each, stated=stated)
+        expected = certificate(stated, f + beyond, g - beyond, p, q, dense.each)
         for name in ("primal_upper", "dual_lower", "scale"):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
         assert found.gap == pytest.approx(expected.gap, rel=1e-6, abs=1e-9)
