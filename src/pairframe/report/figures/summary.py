@@ -63,14 +63,14 @@ def _headline(result: TransportResult, figure: Figure) -> None:
     lines = [
         f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
         f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
-        f"{result.status}: certified, error at most {gap} of the cost that depends on the plan (relative gap); "
+        f"{result.status}: certified, error at most {gap} of the plan's cost (relative gap); "
         f"noise floor {minus(f'{100 * result.noise_floor:.2g}')}%",
     ]
     if result.status in (Status.empty_source, Status.empty_target):
         lines[1] = f"{result.status}: nothing to solve"
     elif result.status in UNFINISHED:
         lines[1] = (
-            f"NOT CONVERGED ({result.status}), error up to {gap} of the cost that depends on the plan (relative gap): {result.status.advice}"
+            f"NOT CONVERGED ({result.status}), error up to {gap} of the plan's cost (relative gap): {result.status.advice}"
         )
     lines += [f"notice: {_shortened(notice)}" for notice in result.notices]
     colour = WARNING_COLOUR if result.status in UNFINISHED else "black"
