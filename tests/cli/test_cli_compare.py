@@ -57,8 +57,7 @@ def test_everything_is_written_and_said(pair: tuple[str, str], out: Path) -> Non
     assert "µm/frame" in words
     assert "µm/min" in words
     assert (
-        f"certificate {scientific(result.relative_gap)} proved: at most this share of the cost that depends on the plan is error"
-        in words
+        f"certificate {scientific(result.relative_gap)} proved: at most this share of the plan's cost is error" in words
     )
     assert f"(relative gap; marginal error {scientific(result.marginal_error)}; tolerance 1e\N{MINUS SIGN}06)" in words
     assert not re.search(r"\de-\d", done.stdout), "one kind of minus sign"

@@ -171,7 +171,7 @@ def test_the_convergence_plot_is_the_trace_on_a_log_scale(result: pf.TransportRe
     np.testing.assert_array_equal(error.get_xdata(), [record.iterations for record in trace])
     np.testing.assert_array_equal(error.get_ydata(), [record.marginal_error for record in trace])
     shown = np.array(gap.get_ydata())
-    expected = np.array([record.gap for record in trace]) / abs(result.objective)
+    expected = np.array([record.gap for record in trace]) / (result.gap / result.relative_gap)
     np.testing.assert_allclose(shown[np.isfinite(shown)], expected[expected > 0])
     assert set(tolerance.get_ydata()) == {result.config.tol}
 

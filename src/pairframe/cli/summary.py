@@ -29,7 +29,7 @@ _ANSWER_COLUMNS = {column.name for column in (*FIELDS, *FEATURES)} - {
     *("iterations", "epsilon", "lambda_unbalanced", "backend", "dtype", "device"),
 }
 STATUS_STYLES = {"good": "bold green", "odd": "bold yellow", "bad": "bold red"}
-_CERTIFIED = "certified to: at most this share of the cost that depends on the plan is error (relative gap)"
+_CERTIFIED = "certified to: at most this share of the plan's cost is error (relative gap)"
 
 
 class Line(NamedTuple):
@@ -89,7 +89,7 @@ def summary_lines(
         Line(
             "certificate",
             scientific(result.relative_gap),
-            "proved: at most this share of the cost that depends on the plan is error "
+            "proved: at most this share of the plan's cost is error "
             f"(relative gap; marginal error {scientific(result.marginal_error)}; tolerance {scientific(result.config.tol, 0)})",
         ),
         Line("blur", f"{number(result.blur_um)} {length}", "smallest length that is resolved"),

@@ -70,7 +70,7 @@ def _headline(result: TransportResult, figure: Figure) -> None:
         lines[1] = f"{result.status}: nothing to solve"
     elif result.status in UNFINISHED:
         lines[1] = (
-            f"NOT CONVERGED ({result.status}), error up to {gap} of the cost that depends on the plan (relative gap): {result.status.advice}"
+            f"NOT CONVERGED ({result.status}), error up to {gap} of the plan's cost (relative gap): {result.status.advice}"
         )
     lines += [_shortened(f"{notice.severity}: {notice}") for notice in result.notices]
     colour = WARNING_COLOUR if result.status in UNFINISHED or result.warnings else "black"
