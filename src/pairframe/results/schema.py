@@ -105,7 +105,11 @@ FIELDS = (
     _number("objective", _COST, "certified upper bound of the optimum"),
     _number("dual_objective", _COST, "certified lower bound of the optimum"),
     _number("gap", _COST, "upper minus lower bound"),
-    _number("relative_gap", "1", "gap over the part of the objective that depends on the plan; bounded by `tol` when converged"),
+    _number(
+        "relative_gap",
+        "1",
+        "gap over the part of the objective that depends on the plan; bounded by `tol` when converged",
+    ),
     _number("marginal_error", "1", "error of the marginals; bounded by `tol` when converged"),
     _count("iterations", "1", "kernel applications on the work grid"),
     _number("epsilon", "coordinate unit^2", "entropic regularisation, after `coord_scale`"),
