@@ -17,7 +17,7 @@ from typing import Any
 from harness import Contestant, peak_extra_mb_of, serve, summary, write_json
 
 ENGINES = ("grid", "torch", "pot", "ott")
-SETTING = {"epsilon": 1e-4, "marginal_relaxation": 10.0, "coord_scale": 1 / 576}
+SETTING = {"penalty": "kl", "epsilon": 1e-4, "marginal_relaxation": 10.0, "coord_scale": 1 / 576}
 
 
 def problem_at(s: int):

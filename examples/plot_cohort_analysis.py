@@ -17,7 +17,8 @@ from pairframe.results import ResultStore
 from pairframe.testing import embryo
 
 # %%
-# Build the cohort. Every pair is labelled with its group, its embryo and its frame.
+# Build the cohort. Every pair is labelled with its group, its embryo and its frame. All pairs have one reach, about the length
+# of an embryo, so that their numbers can be compared. ``pairframe run`` chooses such a reach by itself.
 rng = np.random.default_rng(0)
 folder = tempfile.TemporaryDirectory()
 store, rows = ResultStore(folder.name), []
@@ -29,7 +30,7 @@ for group, longer_px in (("wild type", 14.0), ("mutant", 5.0)):
             for t in range(3)
         ]
         for t in range(2):
-            result = pf.compare(frames[t], frames[t + 1], pf.TransportConfig(px_size_um=10.0))
+            result = pf.compare(frames[t], frames[t + 1], pf.TransportConfig(px_size_um=10.0, reach_um=1000.0))
             labels = {"group": group, "embryo": f"{group} {number}", "frame": t}
             rows.append(store.write_maps(result, f"{group} {number}, frame {t}", extra=labels))
 store.commit(rows)

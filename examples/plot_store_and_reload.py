@@ -21,7 +21,7 @@ from pairframe.testing import growing_embryo
 # %%
 # Save, load, and compare the maps.
 early, late = growing_embryo(6, (128, 288))[1:4:2]
-result = pf.compare(early, late, pf.TransportConfig(px_size_um=20.0, reach_um=300.0))
+result = pf.compare(early, late, pf.TransportConfig(px_size_um=20.0))
 folder = tempfile.TemporaryDirectory()
 out = Path(folder.name, "results")
 result.save(out, pair_id="embryo 1, 24 to 28 hpf")

@@ -11,7 +11,8 @@ from pairframe.report.figures import new_figure, summary_figure, summary_size_in
 from pairframe.testing import growing_embryo
 
 # %%
-# Compare two frames of a series with pixels of 10 um. Blur and reach keep their defaults of 2 and 50 pixels.
+# Compare two frames of a series with pixels of 10 um. Blur and reach keep their defaults: 2 pixels, and the
+# length of the embryo.
 early, late = growing_embryo(6)[1:4:2]
 result = pf.compare(early, late, pf.TransportConfig(px_size_um=10.0))
 print(result.summary())

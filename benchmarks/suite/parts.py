@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 TOLS = (1e-2, 1e-4, 1e-6)
 SETTINGS = {
     "a lot of blur: blur 8 px, reach 50 px": (8.0, 50.0),
-    "the default: blur 2 px, reach 50 px": (2.0, 50.0),
+    "little blur: blur 2 px, reach 50 px": (2.0, 50.0),
     "nearly balanced: blur 5.76 px, reach 1821 px (eps 1e-4, lam 10 at coord_scale 1/576)": (5.76, 1821.0),
 }
 

@@ -103,7 +103,8 @@ def compare_table(found: list[dict[str, Any]]) -> str:
         if "times" in one
     ]
     return (
-        "`pf.compare` with the defaults (heat reference, tol 1e-6), from the frame and the solve to both self-problems and all maps.\n\n"
+        "`pf.compare` with the heat reference, tol 1e-6 and the default penalty of the version above (0.1.0: `kl`; since 0.2.0: `partial`), "
+        "from the frame and the solve to both self-problems and all maps.\n\n"
         + _table(["pixels with mass", "seconds", "spread", "relative gap", "marginal error"], body)
     )
 

@@ -1,9 +1,9 @@
 """Text that stands beside the figures on the page."""
 
 HOW_MEASURED = """\
-**Method.** Two synthetic embryos and one objective for all contestants, in float64: squared Euclidean cost, kl penalties, and the
-product reference of masses divided by sqrt(M_a M_b), which POT, OTT-JAX and GeomLoss can all be given exactly. Each contestant runs
-in its own process. First it finds, untimed, the least effort (iterations, or rungs of an epsilon ladder, in steps of a fifth to a
+**Method.** Two synthetic embryos and one objective for all contestants, in float64: squared Euclidean cost, `kl` penalties
+(the default of 0.1.0; now it is `partial`, which the peers do not solve), and the product reference of masses divided by
+sqrt(M_a M_b), which POT, OTT-JAX and GeomLoss can all be given exactly. Each contestant runs in its own process. First it finds, untimed, the least effort (iterations, or rungs of an epsilon ladder, in steps of a fifth to a
 half) at which *our* certificate, computed from its potentials alone, puts both the relative gap and the marginal error within the
 accuracy; the best constant between its potentials is added free of charge. Stopping tests are off as far as the library allows:
 OTT-JAX still tests every 10 iterations, which costs about a tenth of its time; POT's test costs almost nothing. Then all take turns and

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from painting import ink, picture, put_up, rims
+from painting import arrows, ink, picture, put_up, rims
 
 import pairframe as pf
 from pairframe.report.figures import CREATED_COLOUR, DESTROYED_COLOUR, SOURCE_COLOUR, TARGET_COLOUR, new_figure
@@ -21,10 +20,7 @@ picture(top_left, ink((source, SOURCE_COLOUR), (target, TARGET_COLOUR)), "source
 picture(
     top_right, ink((source, SOURCE_COLOUR)) * 0.4 + 0.6, f"moved: {result.total_mass_moved:.0f} px of mass, as arrows"
 )
-known = np.argwhere(result.velocity_valid & (source > result.mass_destroyed + 0.5))
-for y, x in known[(known[:, 0] % 8 == 5) & (known[:, 1] % 8 == 3)]:
-    dy, dx = result.velocity_field[y, x] / result.transform.px_size_um
-    top_right.annotate("", (x + dx, y + dy), (x, y), arrowprops={"arrowstyle": "->", "lw": 1.0})
+arrows(top_right, source, result, 8)
 picture(low_left, ink((result.mass_destroyed, DESTROYED_COLOUR)), f"destroyed: {result.total_mass_destroyed:.0f} px")
 picture(low_right, ink((result.mass_created, CREATED_COLOUR)), f"created: {result.total_mass_created:.0f} px")
 moved, destroyed, created = result.total_mass_moved, result.total_mass_destroyed, result.total_mass_created

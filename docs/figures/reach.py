@@ -1,4 +1,4 @@
-"""The reach decides between moving and dying: one pair, three reaches. Writes concept_reach.png."""
+"""The reach is how far mass may move: one pair, three reaches. Writes concept_reach.png."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ source, target = disc(CANVAS, (32, 38), 16), disc(CANVAS, (32, 38 + DISTANCE_PX)
 figure = new_figure(12.0, 2.3)
 first, *rest = figure.subplots(1, 4)
 picture(first, ink((source, SOURCE_COLOUR), (target, TARGET_COLOUR)), f"the same disc, {DISTANCE_PX} µm to the right")
-for ax, reach_um in zip(rest, (10.0, 25.0, 100.0), strict=True):
+for ax, reach_um in zip(rest, (20.0, 40.0, 70.0), strict=True):
     result = pf.compare(source, target, pf.TransportConfig(blur_um=2.0, reach_um=reach_um, px_size_um=1.0))
     moved = result.total_mass_moved / result.M_source
     rims(ax, source, target)

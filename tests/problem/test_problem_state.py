@@ -100,8 +100,17 @@ def test_normalising_each_side_forgets_growth() -> None:
 
 
 def test_balanced_with_unequal_masses_is_refused_with_advice() -> None:
-    with pytest.raises(errors.ProblemError, match='use normalization="each"'):
+    wanted = 'equal masses with penalty "balanced", got a source of 24 and a target of 16 pixels.*normalization="each"'
+    with pytest.raises(errors.ProblemError, match=wanted) as raised:
         state_problem(A, B, TransportConfig(penalty="balanced"), transform_of())
+    assert raised.value.field == "penalty"
+    with pytest.raises(errors.ProblemError, match=r"a source of 24 and a target of 16\."):
+        state_problem(A, B, TransportConfig(penalty="balanced", mass_mode="intensity"), transform_of())
+    state_problem(A, B, TransportConfig(penalty=("partial", "balanced")), transform_of())
+    wanted = 'a source of no more mass than the target with penalty "balanced,partial", got a source of 24'
+    with pytest.raises(errors.ProblemError, match=wanted):
+        state_problem(A, B, TransportConfig(penalty=("balanced", "partial")), transform_of())
+    state_problem(A, B, TransportConfig(penalty=("balanced", "kl")), transform_of())
     with pytest.raises(errors.ProblemError, match="some mass in mass_work_b"):
         state_problem(A, 0 * B, TransportConfig(), transform_of())
 

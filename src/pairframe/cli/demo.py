@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from pairframe.cli.output import Draft, check_writable, drafted, names_in
@@ -12,6 +13,7 @@ from pairframe.cli.summary import pairs_table
 from pairframe.cli.terminal import Activity, activity, output, print_places, say
 from pairframe.errors import PairframeError, StoreError
 from pairframe.masks import Mask, write_mask
+from pairframe.masks.pieces import typical_length
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.report.figures import frame_overview, new_figure, write_movie
@@ -67,7 +69,9 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
     store = ResultStore(out)
     with activity(quiet=quiet) as now:
         results: dict[str, tuple[TransportResult, float]] = {}
-        config = TransportConfig(px_size_um=PX_SIZE_UM, debug=True)
+        # One reach for all pairs, as in a run.
+        reach_um = PX_SIZE_UM * median(typical_length(mask.values) for mask in masks.values())
+        config = TransportConfig(px_size_um=PX_SIZE_UM, reach_um=reach_um, debug=True)
         for number, pair in enumerate(PAIRS):
             now.step("comparing", number, len(PAIRS), pair.pair_id)
             started = time.perf_counter()

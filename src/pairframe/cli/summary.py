@@ -13,7 +13,7 @@ from pairframe.plain_json import plain
 from pairframe.problem import penalty_class
 from pairframe.report.view import UNFINISHED, is_area
 from pairframe.results import TransportResult
-from pairframe.results.formatting import number, scientific, share
+from pairframe.results.formatting import number, part_of, scientific, share
 from pairframe.results.row_units import column_unit, shared_units, units_of
 from pairframe.results.schema import BY_NAME, FEATURES, FIELDS, SCHEMA_VERSION, Row
 from pairframe.results.words import status_kind, status_word, unit
@@ -66,13 +66,13 @@ def summary_lines(
         Line("moved", f"{number(result.total_mass_moved)} {mass}", ", ".join(moved)),
         Line(
             "destroyed",
-            f"{number(result.total_mass_destroyed)} {mass}",
+            f"{number(part_of(result.total_mass_destroyed, result.M_source))} {mass}",
             f"{_percent(result.total_mass_destroyed, result.M_source)} of the source, "
             + _noise(result.noise_floor, result.destroyed_is_noise),
         ),
         Line(
             "created",
-            f"{number(result.total_mass_created)} {mass}",
+            f"{number(part_of(result.total_mass_created, result.M_target))} {mass}",
             f"{_percent(result.total_mass_created, result.M_target)} of the target, "
             + _noise(result.noise_floor_target, result.created_is_noise),
         ),

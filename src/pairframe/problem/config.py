@@ -26,7 +26,8 @@ DTYPES = ("float64", "float32")
 ALIGN_KINDS = ("none", "shift", "rigid", "similarity")
 _FIX_OF_LENGTH = {
     "blur_um": "give a positive number, or leave it out; one to a few pixels are usual",
-    "reach_um": 'give a positive number, or leave it out; if no mass may be created or destroyed, use penalty="balanced"',
+    "reach_um": 'give a positive number, or leave it out; if all mass must move, use penalty="balanced" with '
+    'normalization="each"',
 }
 _REACHES = ("reach_um", "marginal_relaxation", "moved_mass", "moved_share")
 Class = TypeVar("Class", bound=type)

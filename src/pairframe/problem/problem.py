@@ -80,14 +80,12 @@ class TransportProblem:
         self._check_totals()
 
     def _check_totals(self) -> None:
-        side_a, side_b, excess = self.penalty_a, self.penalty_b, self.total_b / self.total_a - 1.0
-        a_too_large = side_a.is_exact and side_b.is_hard and excess < -_TOTALS_AGREE
-        b_too_large = side_b.is_exact and side_a.is_hard and excess > _TOTALS_AGREE
-        if a_too_large or b_too_large:
+        side_a, side_b = self.penalty_a, self.penalty_b
+        if not totals_allow_a_plan(side_a, side_b, self.total_a, self.total_b):
             raise ProblemError(
                 f"totals that penalties {side_a.name} and {side_b.name} allow",
                 f"{self.total_a:.6g} against {self.total_b:.6g}",
-                'use normalization="each", or another penalty ("kl", "tv") on one side',
+                'use normalization="each", or another penalty, e.g. Partial or KL, on one side',
             )
 
     # --- arrays over the grid, and their totals ----------------------------------------------
@@ -185,6 +183,14 @@ class TransportProblem:
             f"mass {self.total_a:g} against {self.total_b:g}, epsilon {self.epsilon:g}, {self.penalty_a} {self.penalty_b}, "
             f"{self.reference}, {self.metric})"
         )
+
+
+def totals_allow_a_plan(penalty_a: Penalty, penalty_b: Penalty, total_a: float, total_b: float) -> bool:
+    """Whether any plan meets both penalties; a balanced side of more mass than a hard one can take does not."""
+    excess = total_b / total_a - 1.0
+    a_too_large = penalty_a.is_exact and penalty_b.is_hard and excess < -_TOTALS_AGREE
+    b_too_large = penalty_b.is_exact and penalty_a.is_hard and excess > _TOTALS_AGREE
+    return not (a_too_large or b_too_large)
 
 
 def check_epsilon(epsilon: object) -> float:

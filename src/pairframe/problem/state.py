@@ -12,7 +12,7 @@ from pairframe.frame import GridTransform
 from pairframe.frame.crop import check_density
 from pairframe.problem.config import TransportConfig
 from pairframe.problem.penalties import Penalty, penalty_class
-from pairframe.problem.problem import TransportProblem
+from pairframe.problem.problem import TransportProblem, totals_allow_a_plan
 from pairframe.problem.reach import with_default_reach
 from pairframe.problem.scales import Scales
 
@@ -69,6 +69,8 @@ def state_problem(
     if penalties is None:
         config = with_default_reach(config, scales, *masses, px_size_um=scales.work_px_size_um)
         penalties = penalties_of(config, scales)
+    if config.normalization == "joint" and not totals_allow_a_plan(*penalties, *totals):
+        raise _unequal_masses(config, *totals)
     problem = TransportProblem(
         mass_a=masses[0] / divisors[0],
         mass_b=masses[1] / divisors[1],
@@ -85,6 +87,22 @@ def penalties_of(config: TransportConfig, scales: Scales) -> tuple[Penalty, Pena
     """The penalties of source and target, in cost units of the work grid. The config has a reach; see `with_default_reach`."""
     source, target = (_penalty(penalty_class(name), config, scales) for name in config.penalties_ab)
     return source, target
+
+
+def _unequal_masses(config: TransportConfig, total_source: float, total_target: float) -> ProblemError:
+    unit = " pixels" if config.mass.is_area else ""
+    if set(config.penalties_ab) == {"balanced"}:
+        expected = 'equal masses with penalty "balanced"'
+    else:
+        partial, balanced = ("source", "target") if config.penalties_ab[1] == "balanced" else ("target", "source")
+        expected = f'a {balanced} of no more mass than the {partial} with penalty "{",".join(config.penalties_ab)}"'
+    return ProblemError(
+        expected,
+        f"a source of {total_source:.10g} and a target of {total_target:.10g}{unit}",
+        'to move all mass and spread growth evenly, add normalization="each" (--normalization each); to see created and '
+        'destroyed mass, use penalty="partial" or "kl"',
+        "penalty",
+    )
 
 
 def _penalty(kind: type[Penalty], config: TransportConfig, scales: Scales) -> Penalty:

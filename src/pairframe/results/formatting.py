@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 LEAST_PERCENT = 1e-3  # smaller percentages are shown as "less than this"
-ROUNDING = 1e-9  # relative to a whole: sums over many pixels are no more exact
+ROUNDING = 1e-8  # relative to a whole: what a solve leaves of nothing
 
 
 def minus(text: str) -> str:
@@ -26,6 +26,11 @@ def in_words(value: float) -> str:
     rounded = round(value, 3 - math.floor(math.log10(abs(value))))
     text = minus(f"{rounded:,.{decimals}f}")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def part_of(part: float, whole: float) -> float:
+    """The part, or 0 if it is only a rounding error of the whole."""
+    return 0.0 if part <= ROUNDING * whole else part
 
 
 def percent(part: float, whole: float) -> str:
@@ -78,7 +83,9 @@ def scientific(value: Any, digits: int = 1) -> str:
 
 
 def share(value: Any) -> str:
-    """A share in percent, two digits; ``<0.001 %`` for less."""
+    """A share in percent, two digits; ``<0.001 %`` for less, ``0 %`` for a rounding error."""
     if value is None or not math.isfinite(value):
         return "–"
+    if abs(value) <= ROUNDING:
+        return "0 %"
     return f"<{LEAST_PERCENT:g} %" if 0 < 100 * value < LEAST_PERCENT else minus(f"{100 * value:.2g} %")

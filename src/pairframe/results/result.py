@@ -15,7 +15,7 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
 from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
-from pairframe.results.formatting import percent
+from pairframe.results.formatting import part_of, percent
 from pairframe.types import Bool, Float
 from pairframe.units import Units
 
@@ -302,7 +302,9 @@ class TransportResult(_FrozenArrays):
         lines = [moved]
         for what, of, whole, floor, is_noise in sides:
             part = self.total_mass_destroyed if what == "destroyed" else self.total_mass_created
-            lines.append(f"{what:<10} {part:.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}")
+            lines.append(
+                f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
+            )
         return [
             *lines,
             f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} {cost}",

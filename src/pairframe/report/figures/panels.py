@@ -31,7 +31,7 @@ from pairframe.report.view import (
     tint,
 )
 from pairframe.results import TransportResult
-from pairframe.results.formatting import in_words, percent
+from pairframe.results.formatting import in_words, part_of, percent
 from pairframe.types import Float
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def cost_target_map(result: TransportResult, ax: Axes) -> Axes:
 def _mass_title(result: TransportResult, ax: Axes, verb: str, mass: float, side: str, whole: float) -> Axes:
     if whole == 0:
         return title(ax, f"{verb}: nothing", f"the {side} is empty")
-    return title(ax, f"{verb}: {percent(mass, whole)} of the {side}", _amount(result, mass))
+    return title(ax, f"{verb}: {percent(mass, whole)} of the {side}", _amount(result, part_of(mass, whole)))
 
 
 def _amount(result: TransportResult, mass: float) -> str:

@@ -25,7 +25,7 @@
     if (value === -Infinity) return "−∞";
     const size = Math.abs(value);
     if (unit === "%" && value < 0 && size < 1e-3) return "−0";
-    if (unit === "%" && value > 0 && size < 1e-3) return size <= 1e-7 ? "0" : "<0.001";
+    if (unit === "%" && value > 0 && size < 1e-3) return size <= 1e-6 ? "0" : "<0.001";
     // Enough digits to distinguish nearly all from all.
     const missing = Math.abs(100 - value);
     if (unit === "%" && missing > 0 && missing < 1) {
