@@ -37,7 +37,8 @@ class Status(StrEnum):
 _ADVICE = {
     Status.converged: "the gap and the marginal error are within tol; no action needed",
     Status.max_iterations: "stopped before tol was reached; raise max_iterations if all of them were used, otherwise the error stopped "
-    "falling for lack of digits: raise blur_um or loosen tol, or, if reach_um is far beyond the image, lower it",
+    "falling for lack of digits: raise blur_um or loosen tol, or, if reach_um is far beyond the image, lower it "
+    'or use penalty="balanced", normalization="each"',
     Status.empty_source: "the source has no mass, so all of the target was created; check the source mask",
     Status.empty_target: "the target has no mass, so all of the source was destroyed; check the target mask",
     Status.impossible: "numbers left the range of the dtype; raise blur_um or downsample_factor",

@@ -13,24 +13,27 @@ import signal
 import stat
 import subprocess  # noqa: F401  (before the stand-in: it would take it for Windows)
 import sys
+import threading
 import types
 
 _lockf, _open, _fstat = os.lockf, os.open, os.fstat
 _locked: dict[tuple[int, int], int] = {}  # file to the handle that has locked it in this process
+_one_at_a_time = threading.Lock()  # Windows itself lets one handle lock a file, whichever thread asks
 
 
 def _locking(handle: int, mode: int, n_bytes: int) -> None:
     """Lock from the present position. Locks of `lockf` are per process; Windows has them per handle."""
     about = _fstat(handle)
     file = (about.st_dev, about.st_ino)
-    holder = _locked.get(file)
-    if holder not in (None, handle) and _is_open(holder, file):
-        raise PermissionError(errno.EACCES, "locked by this process")
-    try:
-        _lockf(handle, os.F_TLOCK, n_bytes)
-    except OSError as error:
-        raise PermissionError(errno.EACCES, "locked by another process") from error
-    _locked[file] = handle
+    with _one_at_a_time:
+        holder = _locked.get(file)
+        if holder not in (None, handle) and _is_open(holder, file):
+            raise PermissionError(errno.EACCES, "locked by this process")
+        try:
+            _lockf(handle, os.F_TLOCK, n_bytes)
+        except OSError as error:
+            raise PermissionError(errno.EACCES, "locked by another process") from error
+        _locked[file] = handle
 
 
 def _is_open(handle: int, file: tuple[int, int]) -> bool:
