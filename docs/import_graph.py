@@ -21,6 +21,7 @@ PALE, BLUE = "#B9C4D6", "#3B6FB6"
 STEPS = {
     "parallel": "processes, threads, memory",
     "masks": "read and check masks",
+    "alignment": "move a target onto a source",
     "frame": "put a pair on one grid",
     "problem": "state the problem",
     "tiled": "differentiable Sinkhorn",

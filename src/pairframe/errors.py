@@ -76,6 +76,10 @@ class FrameError(InputError):
     """A pair frame that cannot be built, or an array that does not fit it."""
 
 
+class AlignError(InputError):
+    """Masks that cannot be aligned, or a pose that cannot be applied."""
+
+
 class GoldenTestError(PairframeError, AssertionError):
     """A golden test of the pair frame failed at run time: a bug in pairframe, not in the input."""
 

@@ -57,7 +57,7 @@ def test_everything_is_written_and_said(pair: tuple[str, str], out: Path) -> Non
     assert "µm/frame" in words
     assert "µm/min" in words
     assert (
-        f"certificate {scientific(result.relative_gap)} proved: at most this share of the total cost is error" in words
+        f"certificate {scientific(result.relative_gap)} proved: at most this share of the plan's cost is error" in words
     )
     assert f"(relative gap; marginal error {scientific(result.marginal_error)}; tolerance 1e\N{MINUS SIGN}06)" in words
     assert not re.search(r"\de-\d", done.stdout), "one kind of minus sign"
@@ -185,7 +185,7 @@ def test_without_an_answer_there_are_no_numbers(pair: tuple[str, str], out: Path
 def test_a_work_grid_too_coarse_is_said(pair: tuple[str, str], out: Path) -> None:
     done = run(*pair, "--out", out, "--no-report", "--downsample-factor", "500")
     assert done.exit_code == 0
-    assert "notice: with downsample_factor 500 the source is only 1 x 1 work pixels large" in done.stdout
+    assert "note: with downsample_factor 500 the source is only 1 x 1 work pixels large" in done.stdout
     assert "use a downsample_factor of 2 or less" in done.stdout
 
 

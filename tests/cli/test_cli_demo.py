@@ -39,7 +39,7 @@ def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_o
     out = tmp_path / "demo"
     demo.run_demo(out, shape_hw=SMALL_HW)
     told = capsys.readouterr().out
-    assert "certified to: at most this share of the total cost is error (relative gap)" in told
+    assert "certified to: at most this share of the plan's cost is error (relative gap)" in told
     places = [line.split(maxsplit=1) for line in told.splitlines()[-2:]]
     assert places == [["report", str(out / "report.html")], ["store", str(out / "results.parquet")]]
     store = ResultStore(out)

@@ -20,6 +20,10 @@ from helpers.cohort_cases import CONFIG, check_every_pair_once, rows_of_a_full_d
 
 from pairframe._version import __version__
 from pairframe.cohort import run_cohort
+from pairframe.cohort.run.dask_executor import DaskExecutor
+from pairframe.cohort.run.job import Job
+from pairframe.cohort.run.mark import RunMark
+from pairframe.cohort.run.work_queue import WorkQueue
 from pairframe.errors import CohortError, WorkerError
 from pairframe.results import ResultStore
 
@@ -139,6 +143,23 @@ def test_a_cluster_gives_the_same_answers_and_survives_a_dead_worker(cluster: Cl
     assert process.returncode == 1, said
     assert "13 done" in said
     check_every_pair_once(out, folder, 14, bad, checked=3)
+
+
+def test_a_run_waits_for_a_chunk_that_the_scheduler_started_again(cluster: Cluster, tmp_path: Path) -> None:
+    """It writes maps that no row will name; they have to be there when such maps are removed."""
+    cluster.start_worker()
+    out = tmp_path / "out"
+    out.mkdir()
+    # Workers cannot import this module, but they have `exec`.
+    count = "from pairframe.cohort.run.dask_executor import _running; _running[{!r}] += {}"
+    with RunMark(out) as mark, cluster.client(n_workers=1) as client:
+        client.run(exec, count.format(mark.token, 1), {})
+        with DaskExecutor(Job(CONFIG, out, mark.token), client) as executor:
+            events = executor.events(WorkQueue(), lambda: False)
+            for _ in range(10):
+                next(events)  # StopIteration if it did not wait
+            client.run(exec, count.format(mark.token, -1), {})
+            assert len(list(events)) <= 1
 
 
 def test_ctrl_c_to_a_client_leaves_an_idle_cluster_and_the_same_command_goes_on(

@@ -76,7 +76,7 @@ def test_raise_on_makes_a_status_an_error() -> None:
 
 def test_an_unconverged_self_problem_is_noticed() -> None:
     notices = compare(A, B, TransportConfig(max_iterations=1, tol=1e-12)).notices
-    assert any("the source against itself ended with max_iterations" in notice for notice in notices)
+    assert any("the source against itself ended with max_iterations" in str(notice) for notice in notices)
 
 
 def test_a_start_must_fit() -> None:

@@ -29,7 +29,7 @@ def test_the_books_balance_on_every_pixel() -> None:
 def test_it_is_told() -> None:
     result = compare(SOURCE, TARGET, SAMPLED)
     assert any(
-        f"150 points stand for {SOURCE.sum()} source pixels" in notice and "seed 0" in notice
+        f"150 points stand for {SOURCE.sum()} source pixels" in str(notice) and "seed 0" in str(notice)
         for notice in result.notices
     ), result.notices
     assert not compare(SOURCE, TARGET, TransportConfig(backend="oracle", max_support_points=4000)).notices

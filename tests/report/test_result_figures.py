@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 
 import pairframe as pf
+from pairframe.notices import Notice
 from pairframe.report import figures, style
 from pairframe.results import formatting
 from pairframe.testing import disc
@@ -170,7 +171,7 @@ def test_the_convergence_plot_is_the_trace_on_a_log_scale(result: pf.TransportRe
     np.testing.assert_array_equal(error.get_xdata(), [record.iterations for record in trace])
     np.testing.assert_array_equal(error.get_ydata(), [record.marginal_error for record in trace])
     shown = np.array(gap.get_ydata())
-    expected = np.array([record.gap for record in trace]) * result.relative_gap / result.gap
+    expected = np.array([record.gap for record in trace]) / (result.gap / result.relative_gap)
     np.testing.assert_allclose(shown[np.isfinite(shown)], expected[expected > 0])
     assert set(tolerance.get_ydata()) == {result.config.tol}
 
@@ -321,7 +322,7 @@ def test_intensities_are_not_called_areas() -> None:
 def test_a_notice_is_text_and_not_mathematics(result: pf.TransportResult) -> None:
     from dataclasses import replace
 
-    odd = replace(result, notices=(r"a $\frac{1}{ <b>file</b>" + 500 * "x",))
+    odd = replace(result, notices=(Notice("odd", r"a $\frac{1}{ <b>file</b>" + 500 * "x"),))
     figure = figures.result_overview(odd, figures.new_figure(12, 8))
     drawn(figure)
     assert r"$\frac{1}{ <b>file</b>" in figure.get_suptitle()

@@ -15,6 +15,7 @@ from helpers.results_equal import small_result, unsolved_result
 from PIL import Image
 
 import pairframe as pf
+from pairframe.notices import Notice
 from pairframe.results import TransportResult
 from pairframe.results.repr_html import picture_png
 
@@ -23,9 +24,9 @@ RESULT = small_result()
 
 def test_texts_are_escaped() -> None:
     evil = "<img src=x onerror=alert(1)>"
-    html = replace(RESULT, notices=(evil,), backend=evil)._repr_html_()
+    html = replace(RESULT, notices=(Notice("evil", evil, evil),), backend=evil)._repr_html_()
     assert evil not in html
-    assert html.count("&lt;img src=x onerror=alert(1)&gt;") == 2
+    assert html.count("&lt;img src=x onerror=alert(1)&gt;") == 3
     assert "<script" not in html
     assert html.count("<img") == 1
 

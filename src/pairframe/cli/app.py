@@ -83,7 +83,11 @@ def compare(
         str, typer.Argument(metavar="SRC", help="Source mask: a path, followed by @PAGE and :LABEL if needed.")
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TGT", help="Target mask on the same canvas, e.g. labels.tif:3 or stack.tif@4:all.")
+        str,
+        typer.Argument(
+            metavar="TGT",
+            help="Target mask on the same canvas (any with --align), e.g. labels.tif:3 or stack.tif@4:all.",
+        ),
     ],
     out: Output,
     config: TransportConfig,
@@ -118,6 +122,63 @@ def compare(
         with_report=report,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def align(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Source mask, which stays where it is.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TGT", help="Target mask, which is moved; its canvas and pixel size may differ.")
+    ],
+    kind: Annotated[str, typer.Option(metavar="shift|rigid|similarity", help="What may change.")] = "rigid",
+    allow_flip: Annotated[bool, typer.Option("--allow-flip", help="Let the target be mirrored.")] = False,
+    weight: Annotated[
+        str, typer.Option(metavar="area|thickness", help="thickness follows the trunk of a bent body.")
+    ] = "area",
+    prove: Annotated[
+        str | None,
+        typer.Option(metavar="flip|DEGREES", help="Prove that mirrored, or farther turned, poses overlap less."),
+    ] = None,
+    source_landmark: Annotated[
+        str | None, typer.Option(metavar="MASK", help="A second mask on the source's canvas, such as its yolk.")
+    ] = None,
+    target_landmark: Annotated[
+        str | None, typer.Option(metavar="MASK", help="The same on the target's canvas.")
+    ] = None,
+    several: Annotated[
+        str, typer.Option(metavar="shift|together", help="Scenes of several objects: only shift, or move as one.")
+    ] = "shift",
+    px_size_um: Annotated[
+        float | None, typer.Option(metavar="X", help="Side of a pixel of both masks, µm; overrides the files.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Image of the moved target to write, .tif or .npy.")
+    ] = None,
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Let its canvas grow beyond that of the source if needed.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing image.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the shift, turn and flip that move one mask onto another; exit code 1 if the masks do not determine them."""
+    from pairframe.cli.align import AlignJob, run_align
+
+    job = AlignJob(
+        source=source,
+        target=target,
+        kind=kind,
+        allow_flip=allow_flip,
+        weight=weight,
+        prove=prove,
+        landmarks=(source_landmark, target_landmark),
+        several=several,
+        px_size_um=px_size_um,
+        out=out,
+        extend=extend,
+        overwrite=overwrite,
+    )
+    run_align(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()

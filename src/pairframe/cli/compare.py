@@ -174,6 +174,7 @@ def _tell(job: CompareJob, result: TransportResult, seconds: float) -> None:
     console.print()
     console.print(as_table(summary_lines(result, frame_interval_min=job.frame_interval_min, seconds=seconds)))
     for notice in result.notices:
-        console.print(Text(f"notice: {visible(notice)}", style="yellow"), soft_wrap=True)
+        style = "bold red" if notice.is_warning else "yellow"
+        console.print(Text(f"{notice.severity}: {visible(str(notice))}", style=style), soft_wrap=True)
     console.print()
     print_places(console, job.files)

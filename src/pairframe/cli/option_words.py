@@ -5,7 +5,7 @@ from __future__ import annotations
 from pairframe.frame.bucket import BUCKET_MODES
 from pairframe.frame.transform import CROP_POLICIES
 from pairframe.masks.mass import MASS_MODES
-from pairframe.problem.config import DTYPES, NORMALIZATIONS
+from pairframe.problem.config import ALIGN_KINDS, DTYPES, NORMALIZATIONS
 from pairframe.problem.reference import METRICS, REFERENCES
 
 MEANING, FRAME, SOLVE = "Comparison", "Frame and work grid", "Solving"
@@ -45,6 +45,8 @@ HELP = {
     "reference": "Reference measure of the entropy.",
     "metric": "Cost of moving: squared distance or distance.",
     "coord_scale": "Factor on work coordinates before costs are computed.",
+    "align": "Move the target onto the source first; none compares the masks as they are.",
+    "allow_flip": "Let the alignment mirror the target.",
     "debug": "Check the frame and the mass balance at run time.",
 }
 
@@ -60,6 +62,8 @@ PANELS = {
             "penalty",
             "normalization",
             "debias",
+            "align",
+            "allow_flip",
         ),
         MEANING,
     ),
@@ -79,6 +83,7 @@ PANELS = {
 }
 
 CHOICES = {
+    "align": ALIGN_KINDS,
     "crop_policy": CROP_POLICIES,
     "bucket_mode": BUCKET_MODES,
     "normalization": NORMALIZATIONS,

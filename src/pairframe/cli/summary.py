@@ -29,7 +29,7 @@ _ANSWER_COLUMNS = {column.name for column in (*FIELDS, *FEATURES)} - {
     *("iterations", "epsilon", "lambda_unbalanced", "backend", "dtype", "device"),
 }
 STATUS_STYLES = {"good": "bold green", "odd": "bold yellow", "bad": "bold red"}
-_CERTIFIED = "certified to: at most this share of the total cost is error (relative gap)"
+_CERTIFIED = "certified to: at most this share of the plan's cost is error (relative gap)"
 
 
 class Line(NamedTuple):
@@ -89,7 +89,7 @@ def summary_lines(
         Line(
             "certificate",
             scientific(result.relative_gap),
-            "proved: at most this share of the total cost is error "
+            "proved: at most this share of the plan's cost is error "
             f"(relative gap; marginal error {scientific(result.marginal_error)}; tolerance {scientific(result.config.tol, 0)})",
         ),
         Line("blur", f"{number(result.blur_um)} {length}", "smallest length that is resolved"),
@@ -125,18 +125,23 @@ def _reach_words(result: TransportResult) -> str:
     return source if source == target else f"source: {source}; target: {target}"
 
 
-def status_text(status: str) -> Text:
+def status_text(status: str, *, has_warnings: bool = False) -> Text:
     """A status in its colour."""
     from rich.text import Text
 
-    return Text(visible(status_word(status)), style=STATUS_STYLES[status_kind(status)])
+    word = status_word(status, has_warnings=has_warnings)
+    return Text(visible(word), style=STATUS_STYLES[status_kind(status, has_warnings=has_warnings)])
 
 
 def headline(result: TransportResult, source: str, target: str) -> Text:
     """The pair and its status, with advice unless it converged."""
     from rich.text import Text
 
-    line = Text.assemble((f"{visible(source)} → {visible(target)}", "bold"), "  ", status_text(result.status))
+    line = Text.assemble(
+        (f"{visible(source)} → {visible(target)}", "bold"),
+        "  ",
+        status_text(result.status, has_warnings=bool(result.warnings)),
+    )
     if result.status != Status.converged:
         style = STATUS_STYLES["bad"] if result.status in UNFINISHED else STATUS_STYLES["odd"]
         line.append(f": {result.status.advice}", style=style.removeprefix("bold "))
@@ -177,7 +182,9 @@ def pairs_table(rows: list[Row]) -> Table:
     names = ("M_source", "M_target", "mean_displacement_um", "percent_destroyed", "percent_created", "relative_gap")
     for row in rows:
         numbers = (number(row[name], BY_NAME[name].unit) for name in names)
-        table.add_row(visible(row["pair_id"]), status_text(row["status"]), *numbers)
+        table.add_row(
+            visible(row["pair_id"]), status_text(row["status"], has_warnings=bool(row.get("warnings"))), *numbers
+        )
     return table
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from pairframe.errors import PixelSizeError
+from pairframe.notices import Notice
 
 _SAME_SIZE = 1e-3  # relative difference up to which two pixel sizes are one
 
 
 def shared_pixel_size(
     source_um: float | None, target_um: float | None, config_um: float | None, transform_um: float | None = None
-) -> tuple[float | None, tuple[str, ...]]:
+) -> tuple[float | None, tuple[Notice, ...]]:
     """Side of a pixel in um for both masks: the transform's, the config's or the masks', in this order.
 
     Parameters
@@ -23,8 +24,8 @@ def shared_pixel_size(
     -------
     px_size_um : float or None
         None if no pixel size is known.
-    notices : tuple of str
-        Sentences for the user: sizes that were overruled, or a size taken from one mask alone.
+    notices : tuple of Notice
+        Sizes that were overruled, or a size taken from one mask alone.
     """
     from_masks = [(name, um) for name, um in (("source", source_um), ("target", target_um)) if um is not None]
     chosen, origin = config_um, "the config"
@@ -43,7 +44,7 @@ def shared_pixel_size(
             )
         chosen, origin = sizes[0], f"the {from_masks[0][0]}"
         if len(from_masks) == 1:
-            return chosen, (f"only {origin} has a pixel size: {chosen:g} um is used for both",)
+            return chosen, (Notice("pixel_size", f"only {origin} has a pixel size: {chosen:g} um is used for both"),)
     if chosen is None:
         return None, ()
     others = [
@@ -51,4 +52,5 @@ def shared_pixel_size(
     ]
     if not others:
         return chosen, ()
-    return chosen, (f"the pixel size is {chosen:g} um, from {origin}, although {' and '.join(others)}",)
+    message = f"the pixel size is {chosen:g} um, from {origin}, although {' and '.join(others)}"
+    return chosen, (Notice("pixel_size", message),)

@@ -8,6 +8,7 @@ from pairframe.maps.accounting import FeasiblePart, feasible_part
 from pairframe.maps.displacement import displacement
 from pairframe.maps.divergence import Divergence, divergence_of
 from pairframe.maps.lift import CanonicalMaps, carry_to_grid, lift
+from pairframe.maps.motion import Motion, decompose_motion
 from pairframe.maps.plan import MAX_DENSE_ENTRIES, PlanOperator
 from pairframe.maps.spread import spread_part
 
@@ -16,8 +17,10 @@ __all__ = [
     "CanonicalMaps",
     "Divergence",
     "FeasiblePart",
+    "Motion",
     "PlanOperator",
     "carry_to_grid",
+    "decompose_motion",
     "displacement",
     "divergence_of",
     "feasible_part",

@@ -1,9 +1,10 @@
-"""`compare`: read, frame, solve, read the maps, build the result."""
+"""`compare`: read (and align), frame, solve, read the maps, build the result."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 
 from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
@@ -11,6 +12,7 @@ from pairframe.frame import GridTransform, golden
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import empty_maps, read_maps
 from pairframe.pipeline.moved_mass import with_moved_mass
+from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
 from pairframe.pipeline.result import build_empty_result, build_result
 from pairframe.pipeline.solve import solve_pair
@@ -34,7 +36,8 @@ def compare(
     Parameters
     ----------
     mask_a, mask_b : Mask, (H, W) array or path
-        Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``.
+        Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``. With
+        ``align`` in the config canvases and pixel sizes may differ, and maps are on the canvas of the source.
     config : TransportConfig, optional
         Its `px_size_um` wins over that of the masks. If no pixel size is known, lengths are in pixels.
     init : TransportResult, optional
@@ -60,6 +63,7 @@ def compare(
     else:
         solved = solve_pair(work, start, progress)
         result = build_result(work, solved, read_maps(work, solved))
+        result = replace(result, notices=(*result.notices, *check_plausibility(result)))
     if golden.is_debug(config.debug):
         result.check_books()
     if result.status in statuses:

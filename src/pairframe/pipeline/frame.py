@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pairframe.alignment import Pose
 from pairframe.frame import Box, GridTransform, golden
 from pairframe.frame.crop import Boxes, shares_outside, tight_boxes_of
 from pairframe.frame.fields import require_shape
+from pairframe.notices import Notice, warning
 from pairframe.pipeline.read import DensityPair
 from pairframe.problem import Partial, Penalty, Scales, TransportConfig, penalties_of
 from pairframe.problem.reach import with_default_reach
 from pairframe.types import Bool, Float
 
 FEWEST_WORK_PX = 8  # along the shorter side of a mask; a disc with fewer no longer looks like one
+MOST_COVERED = 0.5  # of the canvas, by a mask that touches all four borders
 LEAST_BLUR_WORK_PX = 0.5  # below it the kernel couples neighbouring work pixels by less than 2 %
 
 
@@ -37,8 +40,9 @@ class WorkPair:
         Areas of the pixels with mass, source and target.
     on_source : (Hc, Wc) bool
         The canonical pixels of the source.
-    notices : tuple of str
-        Remarks for the user.
+    notices : tuple of Notice
+    pose : Pose, optional
+        How the target was moved before.
     """
 
     config: TransportConfig
@@ -48,7 +52,8 @@ class WorkPair:
     mass_target: Float
     areas_um2: tuple[float, float]
     on_source: Bool
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    pose: Pose | None = None
 
     @property
     def scales(self) -> Scales:
@@ -78,7 +83,10 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
     crop = transform.pair_crop_box_yx.slices
     scales = _scales(transform, config)
     config = with_default_reach(config, scales, source[crop], target[crop])
-    areas = [np.count_nonzero(density[crop]) * transform.px_area_um2 for density in (source, target)]
+    areas = [float(np.count_nonzero(density[crop])) * transform.px_area_um2 for density in (source, target)]
+    if densities.pose is not None and config.mass.is_area:
+        # The pixels on the boundary of a moved mask are fractions.
+        areas[1] = float(target[crop].sum()) * transform.px_area_um2
     work = WorkPair(
         config=config,
         penalties=_penalties(config, scales),
@@ -87,8 +95,14 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
         mass_target=mass_target,
         areas_um2=(areas[0], areas[1]),
         on_source=densities.source > 0,
+        pose=densities.pose,
     )
-    notices = (*densities.notices, *_clipping_notices(transform), *_resolution_notices(work, boxes))
+    notices = (
+        *densities.notices,
+        *_inverted_notices(densities),
+        *_clipping_notices(transform),
+        *_resolution_notices(work, boxes),
+    )
     return replace(work, notices=notices)
 
 
@@ -124,14 +138,29 @@ def _penalties(config: TransportConfig, scales: Scales) -> tuple[Penalty, Penalt
     return unsettled, unsettled
 
 
-def _clipping_notices(transform: GridTransform) -> list[str]:
+def _inverted_notices(densities: DensityPair) -> list[Notice]:
+    """Warn about masks that look inverted."""
+    notices = []
+    for name, density in (("source", densities.source), ("target", densities.target)):
+        on = density > 0
+        share = float(on.mean())
+        touches_all = all(edge.any() for edge in (on[0], on[-1], on[:, 0], on[:, -1]))
+        if densities.config.mass.is_area and touches_all and share > MOST_COVERED:
+            message = f"the {name} covers {100 * share:.3g} % of the canvas and touches all four borders"
+            fix = "invert it if its objects are the background"
+            notices.append(warning("inverted_mask", f"{message}, as an inverted mask does", fix))
+    return notices
+
+
+def _clipping_notices(transform: GridTransform) -> list[Notice]:
     if not any(transform.clipped_share_ab):
         return []
     source, target = transform.clipped_share_ab
-    return [f"the frame cuts off a share of {source:.3g} of the source and {target:.3g} of the target"]
+    message = f"the frame cuts off a share of {source:.3g} of the source and {target:.3g} of the target"
+    return [Notice("frame_cuts_mass", message)]
 
 
-def _resolution_notices(work: WorkPair, boxes: Sequence[Box | None]) -> list[str]:
+def _resolution_notices(work: WorkPair, boxes: Sequence[Box | None]) -> list[Notice]:
     """Warn if the work grid is too coarse for the masks or for the blur.
 
     `boxes` are the tight boxes of source and target, canonical px.
@@ -139,24 +168,24 @@ def _resolution_notices(work: WorkPair, boxes: Sequence[Box | None]) -> list[str
     if work.is_empty:
         return []
     factor = work.transform.downsample_factor
-    notices = []
+    notices: list[Notice] = []
     masses = (work.mass_source, work.mass_target)
     for name, mass, box in zip(("source", "target"), masses, boxes, strict=True):
         height, width = (int(np.ptp(np.flatnonzero(mass.any(axis=axis)))) + 1 for axis in (1, 0))
         if factor > 1 and min(height, width) < FEWEST_WORK_PX:
             finer = 1 if box is None else max(1, min(min(box.shape) // FEWEST_WORK_PX, factor - 1))
-            notices.append(
+            message = (
                 f"with downsample_factor {factor} the {name} is only {height} x {width} work pixels large, too few to "
-                f"resolve its shape; use a downsample_factor of {finer} or less"
+            )
+            notices.append(
+                Notice("few_work_pixels", f"{message}resolve its shape", f"use a downsample_factor of {finer} or less")
             )
     scales, config = work.scales, work.config
     blur_um = scales.length_um_from_cost_work(scales.epsilon_work(config.epsilon, config.blur_um))
     work_px = work.transform.work_px_size_um
     if not notices and blur_um < LEAST_BLUR_WORK_PX * work_px:
         unit = config.units.length
-        notices.append(
-            f"the blur of {blur_um:.3g} {unit} is less than half a work pixel of {work_px:.3g} {unit}, so the work pixel "
-            f"limits the resolution; raise blur_um to {work_px:.3g}"
-            + (", or lower downsample_factor" if factor > 1 else "")
-        )
+        message = f"the blur of {blur_um:.3g} {unit} is less than half a work pixel of {work_px:.3g} {unit}, so the work pixel "
+        fix = f"raise blur_um to {work_px:.3g}" + (", or lower downsample_factor" if factor > 1 else "")
+        notices.append(Notice("blur_below_pixel", f"{message}limits the resolution", fix))
     return notices

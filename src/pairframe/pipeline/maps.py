@@ -9,6 +9,7 @@ import numpy as np
 
 from pairframe.engines import Status
 from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, feasible_part, spread_part
+from pairframe.notices import Notice
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.solve import PairSolution
 from pairframe.problem import plan_cost_plus_entropy
@@ -40,8 +41,7 @@ class PairMaps:
     divergence : Divergence
     noise_floors : (float, float)
         Of source and target; shares of their masses.
-    notices : tuple of str
-        Remarks for the user.
+    notices : tuple of Notice
     """
 
     part: FeasiblePart
@@ -50,7 +50,7 @@ class PairMaps:
     terms: PlanTerms
     divergence: Divergence
     noise_floors: tuple[float, float]
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
@@ -133,22 +133,25 @@ def _part_without_transport(mass_source: Float, mass_target: Float) -> FeasibleP
     )
 
 
-def _notices(work: WorkPair, solved: PairSolution) -> list[str]:
+def _notices(work: WorkPair, solved: PairSolution) -> list[Notice]:
     config, found = work.config, solved.solution.certificate
-    notices = []
+    notices: list[Notice] = []
     if solved.samples is not None:
         source, target = solved.samples
-        notices.append(
+        message = (
             f"sampled with seed {config.seed}: {source.n_after} points stand for {source.n_before} source pixels, "
             f"{target.n_after} for {target.n_before} target pixels"
         )
+        notices.append(Notice("sampled", message))
     for name, own in (("source", solved.self_source), ("target", solved.self_target)):
         status = own.solution.status
         if status != Status.converged:
-            notices.append(f"the {name} against itself ended with {status}: {status.advice}")
+            message = f"the {name} against itself ended with {status}"
+            notices.append(Notice("self_problem", message, str(status.advice)))
     if found.smaller_side_error > config.tol >= max(found.relative_gap, found.marginal_error):
-        notices.append(
+        message = (
             f"the marginal error is {found.smaller_side_error:.2g} of the smaller mass, above the requested tolerance of "
             f"{config.tol:g}, although it is below the tolerance for the larger mass"
         )
+        notices.append(Notice("smaller_mass_error", message))
     return notices

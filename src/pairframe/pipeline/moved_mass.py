@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from pairframe.engines import Solution, SolveOptions, Start, solve
 from pairframe.errors import ConfigError
@@ -93,6 +92,8 @@ def _root(seen: _Moved, goal: float, tolerance: float, mass_scale: float) -> flo
         )
     if abs(at_low - goal) <= tolerance:
         return low
+    from scipy.optimize import brentq
+
     known = {low: at_low, high: at_high}
 
     def missing(log_relaxation: float) -> float:

@@ -1,4 +1,7 @@
-"""Read: two masks of any kind come in, two densities on one canvas and their pixel size go out."""
+"""Read: two masks of any kind come in, two densities on one canvas and their pixel size go out.
+
+If the config asks for it, the target is moved onto the source here, as long as both are still masks.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from dataclasses import dataclass, replace
 
 from numpy.typing import ArrayLike
 
+from pairframe.alignment import Pose
 from pairframe.frame import GridTransform
 from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.masks import Mask, mass_density, read_mask
+from pairframe.notices import Notice
+from pairframe.pipeline.align import align_pair
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
 
@@ -27,14 +33,17 @@ class DensityPair:
         Mass per canonical pixel.
     config : TransportConfig
         With the pixel size of the pair.
-    notices : tuple of str
-        Remarks about the pixel size.
+    notices : tuple of Notice
+        Remarks about the pixel size and the pose.
+    pose : Pose, optional
+        How the target was moved.
     """
 
     source: Float
     target: Float
     config: TransportConfig
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
+    pose: Pose | None = None
 
 
 def read_pair(
@@ -42,9 +51,18 @@ def read_pair(
 ) -> DensityPair:
     """Read both masks, settle their pixel size and apply the mass mode."""
     masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
+    empty = [name for name, mask in zip(("source", "target"), masks, strict=True) if mask.is_empty]
+    if config.align != "none" and not empty:
+        if transform is not None and config.px_size_um is None:
+            config = replace(config, px_size_um=transform.px_size_um)
+        aligned = align_pair(masks[0], masks[1], config, None if transform is None else transform.canon_shape_hw)
+        config = replace(config, px_size_um=aligned.pose.px_size_um[0])
+        return DensityPair(aligned.source, aligned.target, config, aligned.notices, aligned.pose)
     transform_um = None if transform is None else transform.px_size_um
     px_size_um, notices = shared_pixel_size(masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, transform_um)
     source, target = (mass_density(mask, config.mass_mode, px_size_um) for mask in masks)
+    if config.align != "none":
+        notices = (*notices, Notice("not_aligned", f"not aligned, because the {' and the '.join(empty)} is empty"))
     return DensityPair(source, target, replace(config, px_size_um=px_size_um), notices)
 
 

@@ -16,6 +16,7 @@ from pairframe.maps import lift
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.maps import PairMaps
 from pairframe.pipeline.solve import PairSolution
+from pairframe.results.pose_maps import whole_displacement
 from pairframe.results.result import TransportResult, WorkMaps
 
 
@@ -79,11 +80,14 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         scales.cost_um_from_cost_work(1.0),
         debug=config.debug,
     )
+    velocity = canonical.velocity_field
+    if work.pose is not None:
+        velocity = whole_displacement(velocity, work.pose)
     relaxation = min(penalty.marginal_relaxation for penalty in work.penalties)
     return {
         "mass_created": canonical.mass_created,
         "mass_destroyed": canonical.mass_destroyed,
-        "velocity_field": canonical.velocity_field,
+        "velocity_field": velocity,
         "velocity_valid": canonical.velocity_valid,
         "cost_source": canonical.cost_source,
         "cost_target": canonical.cost_target,
@@ -109,6 +113,7 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "config": config,
         "versions": dict(_versions(config.backend)),
         "notices": (*work.notices, *maps.notices),
+        "pose": work.pose,
     }
 
 

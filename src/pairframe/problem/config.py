@@ -23,6 +23,7 @@ from pairframe.units import LARGEST_LENGTH, LEAST_LENGTH, Units, checked_px_size
 
 NORMALIZATIONS = ("joint", "each")
 DTYPES = ("float64", "float32")
+ALIGN_KINDS = ("none", "shift", "rigid", "similarity")
 _FIX_OF_LENGTH = {
     "blur_um": "give a positive number, or leave it out; one to a few pixels are usual",
     "reach_um": 'give a positive number, or leave it out; if all mass must move, use penalty="balanced" with '
@@ -75,6 +76,11 @@ class TransportConfig:
         Kernel applications before an engine gives up. They come in rounds of two or more that are always finished, so
         the count in a result can differ from it by a few.
 
+    align : {"none", "shift", "rigid", "similarity"}
+        Move the target onto the source first; see `pairframe.align`. ``none`` compares the masks as they are given.
+    allow_flip : bool
+        Whether the target may be mirrored for that.
+
     Notes
     -----
     The crop fields are those of `GridTransform.from_pair`, with `downsample_factor` for its ``s``. Every field is an option of
@@ -85,8 +91,6 @@ class TransportConfig:
     marginal_relaxation: float | None = None
     blur_um: float | None = None
     reach_um: float | None = None
-    moved_mass: float | None = None
-    moved_share: float | None = None
     penalty: str | tuple[str, str] = "partial"
     reference: str = "heat"
     metric: str = "sqeuclidean"
@@ -110,6 +114,10 @@ class TransportConfig:
     tol: float = 1e-6
     max_iterations: int = 5000
     debug: bool = False
+    align: str = "none"
+    allow_flip: bool = False
+    moved_mass: float | None = None
+    moved_share: float | None = None
 
     def __post_init__(self) -> None:
         self._check_scales()
@@ -138,7 +146,8 @@ class TransportConfig:
         self._set_positive("tol")
         if self.tol >= 1:
             raise ConfigError("tol below 1", repr(self.tol), "it is a relative error, e.g. 1e-6", "tol")
-        for name in ("allow_clipping", "debias", "debug"):
+        checks.choice(self.align, "align", ALIGN_KINDS, error=ConfigError)
+        for name in ("allow_clipping", "debias", "debug", "allow_flip"):
             self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
 
     @property

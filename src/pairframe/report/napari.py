@@ -110,7 +110,7 @@ def displacement_vectors(result: TransportResult) -> Float:
             break
         step += 1
     starts = np.stack([ys[on], xs[on]], axis=-1).astype(np.float64)
-    shifts = result.velocity_field[ys[on], xs[on]] / result.units.px_size
+    shifts = result.field_in_frame[ys[on], xs[on]] / result.units.px_size
     return np.stack([starts, shifts], axis=1)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairframe import plain_json
+from pairframe.notices import Notice
 from pairframe.results.disk import is_group_name
 from pairframe.results.row_units import shared_units, units_of
 from pairframe.results.schema import BY_NAME, FAILED
@@ -129,9 +130,12 @@ def is_euclidean(row: PlainRow) -> bool:
     return bool(json_of(row["config_json"], {}).get("metric") == "euclidean")
 
 
-def notices_of(row: PlainRow) -> list[str]:
-    """The notices of a comparison."""
-    return [str(notice) for notice in json_of(row["notices_json"], [])]
+def notices_of(row: PlainRow) -> list[Notice]:
+    """The notices of a comparison; none if they cannot be read."""
+    try:
+        return [Notice.from_plain(notice) for notice in json_of(row["notices_json"], [])]
+    except (TypeError, ValueError, LookupError):
+        return []
 
 
 def _first(wanted: Sequence[str], carried: Sequence[str], fits: Callable[[str], bool]) -> str | None:

@@ -58,7 +58,7 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
 def tif_channels(result: TransportResult) -> NDArray[np.float32]:
     """(7, Hc, Wc): the maps in the order of `CHANNELS`."""
     transform, work = result.transform, result.work
-    dy, dx = np.moveaxis(result.velocity_field, -1, 0)
+    dy, dx = np.moveaxis(result.field_in_frame, -1, 0)
     maps = (
         transform.rasterize_to_canon(work.mass_source),
         transform.rasterize_to_canon(work.mass_target),

@@ -13,6 +13,7 @@ import numpy as np
 
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
+from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
 from pairframe.results.formatting import part_of, percent
 from pairframe.types import Bool, Float
@@ -20,6 +21,9 @@ from pairframe.units import Units
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from pairframe.alignment import Pose
+    from pairframe.maps.motion import Motion
 
 NO_ANSWER = "answer     none: the numbers left the range of floating point, so the maps mean nothing"
 _ROUNDING = 1 + 1e-9
@@ -88,6 +92,8 @@ class TransportResult(_FrozenArrays):
         Mass per canonical pixel. `total_mass_moved` + destroyed = `M_source`, and + created = `M_target`.
     velocity_field : (Hc, Wc, 2)
         ``[..., 0]`` is dy, ``[..., 1]`` is dx, um/frame, on source pixels; NaN where unknown (see `velocity_valid`).
+        If the target was aligned, this is the whole displacement, onto the target's own image; `work` and all numbers
+        computed from it are about the moved target.
     cost_source, cost_target : (Hc, Wc)
         Transport cost at the source pixel and at the target pixel, mass times um^2; each sums to `total_transport_cost_um2`.
     transform : GridTransform
@@ -112,13 +118,15 @@ class TransportResult(_FrozenArrays):
     iterations : int
         Kernel applications on the work grid.
     relative_gap, marginal_error : float
-        What `config.tol` bounds.
+        What `config.tol` bounds. The gap is relative to the cost that depends on the plan; see `pairframe.problem.Certificate`.
     config : TransportConfig
         As used: with the pixel size that was found.
     versions : mapping of name to version
-    notices : tuple of str
-        Remarks about this comparison, in sentences.
+    notices : tuple of Notice
+        Remarks about this comparison; see `warnings`.
     work : WorkMaps
+    pose : Pose or None
+        How the target was moved onto the source first; None for masks compared as given.
     """
 
     mass_created: Float
@@ -158,8 +166,35 @@ class TransportResult(_FrozenArrays):
     device: str
     config: TransportConfig
     versions: Mapping[str, str]
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
     work: WorkMaps
+    pose: Pose | None = None
+
+    @property
+    def motion(self) -> Motion:
+        """The displacement of the moved mass as a shift, a turn, a scale and the deformation that is left; pose included."""
+        from pairframe.results.pose_maps import motion_of
+
+        return motion_of(self)
+
+    @property
+    def deformation_field(self) -> Float:
+        """Displacement (Hc, Wc, 2) in um/frame without the pose; without alignment, less the shift, turn and scale of `motion`."""
+        from pairframe.results.pose_maps import deformation_of
+
+        return deformation_of(self)
+
+    @property
+    def field_in_frame(self) -> Float:
+        """Displacement (Hc, Wc, 2) in um/frame from the source to the target as `work` has it: after the pose, if there is one."""
+        return self.velocity_field if self.pose is None else self.deformation_field
+
+    @property
+    def mass_created_on_target(self) -> Float:
+        """Created mass on the target's own image, (Ht, Wt), with its pixels; `mass_created` itself without a pose."""
+        from pairframe.results.pose_maps import created_on_target
+
+        return created_on_target(self)
 
     @property
     def scales(self) -> Scales:
@@ -185,6 +220,11 @@ class TransportResult(_FrozenArrays):
     def has_answer(self) -> bool:
         """Whether the numbers mean anything. After ``impossible`` they do not; they only balance the mass."""
         return self.status != Status.impossible
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """The notices that should be read before the numbers are used."""
+        return tuple(notice for notice in self.notices if notice.is_warning)
 
     @property
     def destroyed_is_noise(self) -> bool:
@@ -240,6 +280,7 @@ class TransportResult(_FrozenArrays):
         lines = [
             f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} {unit}^2",
             f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} {unit}^2",
+            *([] if self.pose is None else self.pose.summary_lines()),
             *(self._answer_lines() if self.has_answer else [NO_ANSWER]),
             f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, work pixel "
             f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",
@@ -247,7 +288,7 @@ class TransportResult(_FrozenArrays):
         ]
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")
-        return "\n".join([*lines, *(f"notice     {notice}" for notice in self.notices)])
+        return "\n".join([*lines, *(f"{notice.severity:<10} {notice}" for notice in self.notices)])
 
     def _answer_lines(self) -> list[str]:
         cost = "mass work px^2" if self.scales.power == 2 else "mass work px"

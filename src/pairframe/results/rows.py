@@ -49,11 +49,12 @@ def result_row(
         "work_grid_width_px": transform.work_shape_hw[1],
         "config_json": result.config.to_json(),
         "versions_json": json.dumps(dict(result.versions)),
-        "notices_json": json.dumps(list(result.notices)),
+        "notices_json": json.dumps([notice.to_plain() for notice in result.notices]),
     }
     about = {
         "pair_id": pair_id,
         "status": str(result.status),
+        "warnings": " ".join(notice.code for notice in result.warnings) or None,
         "advice": result.status.advice,
         "maps_group": maps_group,
         "source": source,
@@ -63,7 +64,27 @@ def result_row(
         "work_key": work_key,
     }
     fields = {column.name: getattr(result, column.name) for column in FIELDS}
-    return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **features_of(result)})
+    numbers = features_of(result) | _pose_columns(result)
+    return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **numbers})
+
+
+def _pose_columns(result: TransportResult) -> dict[str, Any]:
+    """The columns of `schema.POSE`; none for masks compared as given."""
+    pose = result.pose
+    if pose is None:
+        return {}
+    return {
+        "pose_status": str(pose.status),
+        "pose_kind": pose.kind,
+        "pose_angle_deg": pose.angle_deg,
+        "pose_shift_dy_um": pose.shift_yx_um[0],
+        "pose_shift_dx_um": pose.shift_yx_um[1],
+        "pose_flipped": int(pose.flipped),
+        "pose_scale": pose.scale,
+        "pose_iou_before": pose.iou_before,
+        "pose_iou_after": pose.iou_after,
+        "pose_runner_up_iou": None if pose.runner_up is None else pose.runner_up.iou,
+    }
 
 
 def failed_row(

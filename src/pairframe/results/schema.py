@@ -32,7 +32,21 @@ RENAMED: Mapping[int, Mapping[str, str]] = {
     SCHEMA_VERSION: {},
 }
 # Columns that were added, and the first schema version that has them; rows of earlier versions have null.
-ADDED: Mapping[str, int] = {"shift_response_long": 6, "shift_response_short": 6}
+ADDED: Mapping[str, int] = {
+    "warnings": 6,
+    "shift_response_long": 6,
+    "shift_response_short": 6,
+    "pose_status": 6,
+    "pose_kind": 6,
+    "pose_angle_deg": 6,
+    "pose_shift_dy_um": 6,
+    "pose_shift_dx_um": 6,
+    "pose_flipped": 6,
+    "pose_scale": 6,
+    "pose_iou_before": 6,
+    "pose_iou_after": 6,
+    "pose_runner_up_iou": 6,
+}
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 
 Row = dict[str, Any]
@@ -74,6 +88,7 @@ def _count(name: str, unit: str, meaning: str) -> Column:
 ABOUT_THE_PAIR = (
     _text("pair_id", "unique name of the pair", required=True),
     _text("status", "how the solve ended (see `pairframe.Status`), or `failed` without a result", required=True),
+    _text("warnings", "codes of the notices to read before the numbers are used; null without any"),
     _text("error", "why there is no result; null when there is one"),
     _text("advice", "what to do about the status or the error"),
     _text("maps_group", "name of the maps, which are `maps.zarr/<maps_group>.zarr.zip`; null without a result"),
@@ -105,11 +120,7 @@ FIELDS = (
     _number("objective", _COST, "certified upper bound of the optimum"),
     _number("dual_objective", _COST, "certified lower bound of the optimum"),
     _number("gap", _COST, "upper minus lower bound"),
-    _number(
-        "relative_gap",
-        "1",
-        "gap over the part of the objective that depends on the plan; bounded by `tol` when converged",
-    ),
+    _number("relative_gap", "1", "gap over the cost that depends on the plan; bounded by `tol` when converged"),
     _number("marginal_error", "1", "error of the marginals; bounded by `tol` when converged"),
     _count("iterations", "1", "kernel applications on the work grid"),
     _number("epsilon", "coordinate unit^2", "entropic regularisation, after `coord_scale`"),
@@ -142,6 +153,21 @@ SETTINGS = (
     _text("config_json", "the `TransportConfig`, as used"),
     _text("versions_json", "versions of the software that computed it"),
     _text("notices_json", "notices about the comparison"),
+)
+
+# How the target was moved before; null for masks compared as given. Each is an attribute of `result.pose`, by its name
+# without ``pose_``, or a part of one.
+POSE = (
+    _text("pose_status", "how sure the pose is: aligned, ambiguous or undetermined"),
+    _text("pose_kind", "what was fitted: shift, rigid or similarity"),
+    _number("pose_angle_deg", "degree", "turn of the target, counter-clockwise as the image is shown"),
+    _number("pose_shift_dy_um", "um", "shift of the target's centroid: down"),
+    _number("pose_shift_dx_um", "um", "shift of the target's centroid: to the right"),
+    _count("pose_flipped", "1", "1 if the target was mirrored top to bottom first, else 0"),
+    _number("pose_scale", "1", "factor of the target's lengths"),
+    _number("pose_iou_before", "1", "intersection over union of the masks as given"),
+    _number("pose_iou_after", "1", "intersection over union after the move"),
+    _number("pose_runner_up_iou", "1", "that of the best other pose"),
 )
 
 # Wavelengths, in units of the blur, between which `features.band_energies` counts: octaves, and all beyond them.
@@ -194,7 +220,7 @@ FEATURES = (
     _number("shift_response_short", "share", "the same across it"),
 )
 
-COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *SETTINGS, *FEATURES)
+COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *SETTINGS, *FEATURES, *POSE)
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 

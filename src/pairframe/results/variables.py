@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from pairframe import plain_json
 from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform
+from pairframe.notices import Notice
 from pairframe.problem import TransportConfig
 from pairframe.results.result import TransportResult, WorkMaps
 from pairframe.results.row_units import column_unit
 from pairframe.results.schema import FIELDS, SCHEMA_VERSION
 from pairframe.types import Float
+
+if TYPE_CHECKING:
+    from pairframe.alignment import Pose
 
 CANON = ("y_um", "x_um")
 WORK = ("work_y_um", "work_x_um")
@@ -98,7 +102,8 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "config": result.config.to_json(),
         "transform": result.transform.to_json(),
         "versions": json.dumps(dict(result.versions)),
-        "notices": json.dumps(list(result.notices)),
+        "notices": json.dumps([notice.to_plain() for notice in result.notices]),
+        **({} if result.pose is None else {"pose": json.dumps(result.pose.to_plain())}),
     }
 
 
@@ -125,7 +130,8 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
         # Stores of earlier versions have 1.0 here for an unknown pixel size; the config always had null.
         transform=replace(GridTransform.from_json(attributes["transform"]), px_size_um=config.px_size_um),
         versions=plain_json.parse(attributes["versions"]),
-        notices=tuple(plain_json.parse(attributes["notices"])),
+        notices=tuple(map(Notice.from_plain, plain_json.parse(attributes["notices"]))),
+        pose=_pose(attributes),
         work=WorkMaps(
             **{name: work[name] for name in _PLAIN_WORK_MAPS},
             velocity_px=_velocity(work),
@@ -136,6 +142,14 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
 
 
 _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {"float64": float, "int64": int, "string": str}
+
+
+def _pose(attributes: Mapping[str, Any]) -> Pose | None:
+    if "pose" not in attributes:
+        return None
+    from pairframe.alignment import Pose
+
+    return Pose.from_plain(plain_json.parse(attributes["pose"]))
 
 
 def _velocity(maps: Mapping[str, NDArray[Any]]) -> Float:

@@ -28,6 +28,7 @@ SHORT_NAMES = {
     "pair_id": "pair",
     "M_source": "source mass",
     "M_target": "target mass",
+    "warnings": "warnings",
     "total_mass_moved": "moved mass",
     "total_mass_created": "created mass",
     "total_mass_destroyed": "destroyed mass",
@@ -94,14 +95,16 @@ STATUS_KINDS = {
 }
 
 
-def status_word(status: str) -> str:
-    """A status as text."""
-    return STATUS_WORDS.get(status, status)
+def status_word(status: str, *, has_warnings: bool = False) -> str:
+    """A status as text; with warnings, one that says so."""
+    word = STATUS_WORDS.get(status, status)
+    return f"{word}, read the warnings" if has_warnings else word
 
 
-def status_kind(status: str) -> str:
-    """``good``, ``odd`` or ``bad``."""
-    return STATUS_KINDS.get(status, "bad")
+def status_kind(status: str, *, has_warnings: bool = False) -> str:
+    """``good``, ``odd`` or ``bad``; a pair with warnings is not good."""
+    kind = STATUS_KINDS.get(status, "bad")
+    return "odd" if kind == "good" and has_warnings else kind
 
 
 def label_name(column: str) -> str:

@@ -6,8 +6,10 @@ Sizes and seeds come in, arrays and truths go out. It knows no files and no comm
 from pairframe.testing.agreement import Agreement, agreement
 from pairframe.testing.closed_forms import Gaussian, GaussianAnswer, unbalanced_gaussians
 from pairframe.testing.conformance import EngineSuite
+from pairframe.testing.planted import PlantedPair, planted_pair
 from pairframe.testing.problems import CASES, Case
 from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
+from pairframe.testing.symmetric import SymmetricPair, symmetric_pair
 
 __all__ = [
     "CASES",
@@ -16,10 +18,14 @@ __all__ = [
     "EngineSuite",
     "Gaussian",
     "GaussianAnswer",
+    "PlantedPair",
+    "SymmetricPair",
     "agreement",
     "disc",
     "embryo",
     "growing_embryo",
+    "planted_pair",
+    "symmetric_pair",
     "tiny_and_huge_embryo",
     "unbalanced_gaussians",
 ]

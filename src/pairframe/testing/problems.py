@@ -69,7 +69,11 @@ def canonical_masks(shape: str, epsilon: float, marginal_relaxation: float = 10.
         else:
             source, target = disc(CANONICAL_HW, (120.0, 250.0), 60.0), disc(CANONICAL_HW, (135.0, 290.0), 75.0)
         config = TransportConfig(
-            epsilon=epsilon, marginal_relaxation=marginal_relaxation, coord_scale=1 / 576, downsample_factor=s
+            penalty="kl",
+            epsilon=epsilon,
+            marginal_relaxation=marginal_relaxation,
+            coord_scale=1 / 576,
+            downsample_factor=s,
         )
         transform = GridTransform.from_pair(source, target, config.downsample_factor)
         problem, _ = state_problem(transform.to_work(source), transform.to_work(target), config, transform)

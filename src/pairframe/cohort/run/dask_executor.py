@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +32,7 @@ AnyFuture = Any
 _HEARTBEAT_S = 0.5
 _CHECK_EVERY_S = 5.0  # for new workers
 _VISIBLE_WITHIN_S = 20.0  # a network file system may be late
+_STRAGGLERS_S = 120.0  # for chunks that run although their results are no longer needed
 _RETRIES = 2  # of a chunk whose worker could not begin it
 _MIN_WORKERS = 4
 _MAX_LOST = 5  # in a row, of workers that end when they load pairframe: the others would too
@@ -127,7 +130,7 @@ class DaskExecutor(Executor):
                     while len(in_flight) < limit and not is_stopping() and (chunk := queue.take()):
                         in_flight[client.submit(_compare_chunk, self._job, chunk, pure=False, retries=_RETRIES)] = chunk
                     if not in_flight:
-                        return
+                        break
                     with suppress(TimeoutError, CancelledError), client.as_current():  # the states below show which
                         wait(list(in_flight), timeout=_HEARTBEAT_S, return_when="FIRST_COMPLETED")
                     finished = [future for future in in_flight if future.status not in ("pending", "lost")]
@@ -138,9 +141,27 @@ class DaskExecutor(Executor):
                         del in_flight[future]
                         yield from events
                 yield Heartbeat()
+            yield from self._wait_for_stragglers()
         finally:
             with suppress(OSError, TimeoutError, RuntimeError):  # the client may be closed
                 client.cancel(list(in_flight))
+
+    def _wait_for_stragglers(self) -> Iterator[Heartbeat]:
+        """Wait until no worker writes maps of this run.
+
+        If a worker dies between sending a result and the scheduler hearing that it has arrived, the scheduler starts the
+        chunk again elsewhere, and a chunk that has begun cannot be cancelled. Its maps must be there before those without
+        a row are removed.
+        """
+        give_up_at = time.monotonic() + _STRAGGLERS_S
+        while time.monotonic() < give_up_at:
+            with _connection_errors():
+                workers = [address for address in self._client.nthreads() if address in self._checked]
+                answers = self._answers(workers, _n_running, self._job.token)  # one that does not answer has ended
+            if not any(answers.values()):
+                return
+            time.sleep(0.1)
+            yield Heartbeat()
 
     # --- workers -----------------------------------------------------------------------------
 
@@ -251,11 +272,32 @@ def _compare_chunk(job: Job, chunk: Chunk) -> list[PairFinished]:
 
     The table may be written on another machine, which cannot flush what this one has in memory.
     """
-    events = list(job.compare_chunk(chunk, _process_cache()))
-    maps = ResultStore(job.out).maps_path
-    groups = [event.row["maps_group"] for event in events]
-    files.flush_all([disk.group_file(maps, group) for group in groups if group is not None])
+    with _counted(job.token):
+        events = list(job.compare_chunk(chunk, _process_cache()))
+        maps = ResultStore(job.out).maps_path
+        groups = [event.row["maps_group"] for event in events]
+        files.flush_all([disk.group_file(maps, group) for group in groups if group is not None])
     return events
+
+
+_running: Counter[str] = Counter()  # chunks of this process that are being compared, by the token of their run
+_running_lock = threading.Lock()
+
+
+@contextmanager
+def _counted(token: str) -> Iterator[None]:
+    with _running_lock:
+        _running[token] += 1
+    try:
+        yield
+    finally:
+        with _running_lock:
+            _running[token] -= 1
+
+
+def _n_running(token: str) -> int:
+    """The number of chunks of that run in this worker."""
+    return _running[token]
 
 
 @cache

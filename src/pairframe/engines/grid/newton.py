@@ -28,15 +28,17 @@ from pairframe.problem import Penalty
 from pairframe.types import Bool, Float, Int
 
 _DEPTHS = (25.0, 12.0, 6.0)  # entries above e^-depth of a marginal are listed; less deep where that is too many
-_MOST_ENTRIES = 6_000_000
+_MOST_ENTRIES = 20_000_000  # 24 bytes each; with fewer than e^-12 of a marginal left out, steps converge only linearly
 _ENTRIES_PER_ROUND = 200_000  # listed entries that cost about as much as a round
 _RADIUS = 20.0  # in eps
 _ARMIJO, _ROUNDING = 1e-4, 1e-12
 _SHRINK, _SMALLEST_SHARE = 0.3, 1e-2
 _MOST_FAILURES = 3
-_PROGRESS, _MOST_IDLE = 0.7, 12  # steps in a row that leave the residual above this share of the best one
+_PROGRESS, _MOST_IDLE = 0.9, 12  # steps in a row that leave the residual above this share of the best one
 _MOST_ROUNDS = 12  # of the active sets; a step that is not settled then is clipped to its box
-_MOST_DENSE = 1200  # unknowns up to which a dense factorisation is quickest
+_MOST_DENSE = 1200  # unknowns up to which a dense factorisation is quicker than conjugate gradients
+# Unknowns up to which it is quicker than sparse factors too. Its threads wait for each other, which is slow on a busy machine.
+_FEW = 50
 _MOST_PAIRS = 60.0  # pairs of sources of one target, per unknown: a matrix as sparse as that has sparse factors
 _REGULAR = 1e-11  # of the diagonal: the constant may be free
 _CG_TOLERANCE = 1e-5
@@ -250,7 +252,7 @@ class _ReducedMatrix:
         shares = sparse.csc_matrix(scaled @ scaled.T)
         found = np.zeros(right.size)
         n_free = root.size
-        if n_free > _MOST_DENSE:
+        if n_free > _FEW and self._pairs <= _MOST_PAIRS * n_free:
             matrix = sparse.csc_matrix((1.0 + _REGULAR) * sparse.identity(n_free) - shares)
             found[free] = factored(matrix)(right[free] / root) / root
             return found

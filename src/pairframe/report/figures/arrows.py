@@ -36,7 +36,7 @@ def velocity_arrows(result: TransportResult, ax: Axes) -> Axes:
     if not has_moved(result):
         outline(result, result.work.mass_source, ax, SOURCE_COLOUR)
         return title(ax, "moved: nothing")
-    field_px = in_frame(result, result.velocity_field) / result.units.px_size
+    field_px = in_frame(result, result.field_in_frame) / result.units.px_size
     ys, xs, step = _arrow_grid(np.isfinite(field_px[..., 0]))
     dy, dx = field_px[ys, xs].T
     factor = _magnification(np.hypot(dy, dx), step)

@@ -28,9 +28,10 @@ def convergence_plot(result: TransportResult, ax: Axes) -> Axes:
         ax.text(0.5, 0.5, f"no solve: {result.status}", transform=ax.transAxes, ha="center", va="center")
         return title(ax, "convergence")
     iterations = np.array([record.iterations for record in trace])
-    # What the gap of the answer is relative to.
-    size = result.gap / result.relative_gap if result.relative_gap > 0 else abs(result.objective)
-    gaps = np.array([record.gap for record in trace]) / size if 0 < size < np.inf else np.full(iterations.size, np.nan)
+    # The cost that the relative gap is relative to; a gap of 0 does not tell.
+    known = 0 < result.relative_gap < np.inf
+    size = result.gap / result.relative_gap if known else abs(result.objective)
+    gaps = np.array([record.gap for record in trace]) / size if size > 0 else np.full(iterations.size, np.nan)
     errors = np.array([record.marginal_error for record in trace])
     series = (("relative gap", gaps, SOURCE_COLOUR, "o"), ("marginal error", errors, CROP_COLOUR, "s"))
     for name, values, colour, marker in series:

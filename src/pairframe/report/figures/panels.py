@@ -82,7 +82,7 @@ def destroyed_map(result: TransportResult, ax: Axes) -> Axes:
 
 def speed_map(result: TransportResult, ax: Axes) -> Axes:
     """Displacement of the source's mass, um/frame; blank where unknown."""
-    field = in_frame(result, result.velocity_field)
+    field = in_frame(result, result.field_in_frame)
     speed = np.hypot(field[..., 0], field[..., 1])
     known = np.isfinite(speed)
     least = SMALLEST_SPEED_PX * result.units.px_size

@@ -63,17 +63,17 @@ def _headline(result: TransportResult, figure: Figure) -> None:
     lines = [
         f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
         f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
-        f"{result.status}: certified, error at most {gap} of the total cost (relative gap); "
+        f"{result.status}: certified, error at most {gap} of the cost that depends on the plan (relative gap); "
         f"noise floor {percent(result.noise_floor, 1.0)}",
     ]
     if result.status in (Status.empty_source, Status.empty_target):
         lines[1] = f"{result.status}: nothing to solve"
     elif result.status in UNFINISHED:
         lines[1] = (
-            f"NOT CONVERGED ({result.status}), error up to {gap} of the total cost (relative gap): {result.status.advice}"
+            f"NOT CONVERGED ({result.status}), error up to {gap} of the plan's cost (relative gap): {result.status.advice}"
         )
-    lines += [f"notice: {_shortened(notice)}" for notice in result.notices]
-    colour = WARNING_COLOUR if result.status in UNFINISHED else "black"
+    lines += [_shortened(f"{notice.severity}: {notice}") for notice in result.notices]
+    colour = WARNING_COLOUR if result.status in UNFINISHED or result.warnings else "black"
     figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from pairframe._version import __version__
+from pairframe.notices import Notice
 from pairframe.report.html.assets import render
 from pairframe.results.cohort_table import Cohort, PlainRow, json_of, notices_of, page_name
 from pairframe.results.formatting import number
@@ -143,16 +145,24 @@ def _problems(cohort: Cohort, links: Sequence[str | None], damage: Mapping[str, 
     ]
 
 
-def _notices(cohort: Cohort) -> list[tuple[str, int]]:
-    """The notices of the comparisons, most frequent first."""
-    counts: dict[str, int] = defaultdict(int)
+def _notices(cohort: Cohort) -> list[tuple[Notice, int]]:
+    """One notice per code and how many pairs have it: warnings first, then the most frequent."""
+    by_code: dict[str, list[Notice]] = defaultdict(list)
     for row in cohort.rows:
         for notice in notices_of(row):
-            counts[notice] += 1
+            by_code[notice.code].append(notice)
     if cohort.has_mixed_units:
         sentence = "no pixel size is known, so lengths and areas are in pixels; those of the other pairs are in µm"
-        counts[sentence] = cohort.n_without_pixel_size
-    return sorted(counts.items(), key=lambda item: -item[1])
+        by_code["units"] = [Notice("units", sentence)] * cohort.n_without_pixel_size
+    groups = sorted(by_code.values(), key=lambda group: (not group[0].is_warning, -len(group)))
+    return [(_example(group), len(group)) for group in groups]
+
+
+def _example(group: list[Notice]) -> Notice:
+    """The first of several notices with one code, marked as an example if the others have other numbers."""
+    first = group[0]
+    is_same = all(notice.message == first.message for notice in group)
+    return first if is_same else replace(first, message=f"for example, {first.message}")
 
 
 def _differing(configs: Sequence[dict[str, Any]]) -> list[str]:
@@ -191,8 +201,8 @@ def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | 
         "values": {name: _packed(values[name]) for name in filled},
         "ids": [row["pair_id"] for row in rows],
         "pages": list(links),
-        "kinds": [status_kind(row["status"]) for row in rows],
-        "notes": [row["error"] or "\n".join(notices_of(row)) for row in rows],
+        "kinds": [status_kind(row["status"], has_warnings=bool(row["warnings"])) for row in rows],
+        "notes": [row["error"] or "\n".join(map(str, notices_of(row))) for row in rows],
         "pictures": list(pictures),
         "status_words": STATUS_WORDS,
         "group": cohort.group,

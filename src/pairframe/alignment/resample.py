@@ -1,0 +1,160 @@
+"""Resampling that keeps mass and centroid: every pixel is splatted as samples onto the pixels of another canvas."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.alignment.similarity import Similarity
+from pairframe.alignment.splat_passes import row_spans, splat_pixels
+from pairframe.errors import AlignError
+from pairframe.types import Float, Int
+
+# A step this small leaves a pixel where it is, after rounding of positions of some thousand pixels.
+_EXACT = 1e-11
+_MOST_SAMPLES = 64  # per side of a pixel
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A grid of square pixels.
+
+    Parameters
+    ----------
+    shape_hw : (H, W)
+        Pixels.
+    px : float
+        Side of a pixel, in units of length.
+    origin_yx : (y, x)
+        Row and column of the pixel at the origin of positions: pixels above and left of it have negative positions.
+    """
+
+    shape_hw: tuple[int, int]
+    px: float
+    origin_yx: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class _PixelMap:
+    """Pixel indices of one canvas to (fractional) indices of another, ``M p + o``."""
+
+    matrix: Float
+    offset: Float
+
+    @classmethod
+    def of(cls, change: Similarity, px: float, canvas: Canvas) -> _PixelMap:
+        matrix = change.matrix * (px / canvas.px)
+        half = np.array([0.5, 0.5])
+        offset = matrix @ half + change.offset_yx_um / canvas.px - half + np.array(canvas.origin_yx)
+        return cls(matrix, offset)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether pixels fall on pixels: quarter turns and mirrorings with shifts by whole pixels."""
+        parts = np.append(self.matrix.ravel(), self.offset)
+        on_grid = bool((np.abs(parts - np.rint(parts)) < _EXACT).all())
+        return on_grid and abs(abs(np.linalg.det(np.rint(self.matrix))) - 1.0) < 0.5
+
+    @property
+    def samples_per_side(self) -> int:
+        """Two per pixel of the canvas and side, so that magnified pixels leave no gaps."""
+        return max(2, math.ceil(2 * math.sqrt(abs(np.linalg.det(self.matrix))) - 1e-9))
+
+    def box(self, spans: Int) -> tuple[int, int, int, int]:
+        """First and last row, first and last column that the positive pixels of an image with these spans need."""
+        rows = np.flatnonzero(spans[:, 1] >= 0)
+        rows, columns = np.tile(rows, 2), np.concatenate([spans[rows, 0], spans[rows, 1]])
+        # Extremes of a linear function over a row are at its ends.
+        moved = self.matrix @ np.stack([rows, columns]) + self.offset[:, None]
+        low, high = moved.min(axis=1), moved.max(axis=1)
+        if self.is_exact:
+            low, high = np.rint(low), np.rint(high)
+        else:
+            inner = 0.5 - 0.5 / self.samples_per_side
+            reach = np.abs(self.matrix).sum(axis=1) * inner
+            low, high = np.floor(low - reach), np.floor(high + reach) + 1
+        return int(low[0]), int(high[0]), int(low[1]), int(high[1])
+
+
+def needed_box(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas) -> tuple[int, int, int, int]:
+    """First and last row, first and last column of `canvas` (extended at will) that a moved image touches.
+
+    Parameters
+    ----------
+    values : (H, W)
+        Not empty.
+    """
+    return _PixelMap.of(change, px, canvas).box(row_spans(values))
+
+
+def canvas_that_fits(box: tuple[int, int, int, int], canvas: Canvas) -> Canvas:
+    """The smallest canvas that holds both `canvas` and a box of its pixels."""
+    top, left = max(0, -box[0]), max(0, -box[2])
+    height, width = max(canvas.shape_hw[0], box[1] + 1) + top, max(canvas.shape_hw[1], box[3] + 1) + left
+    return Canvas((height, width), canvas.px, (canvas.origin_yx[0] + top, canvas.origin_yx[1] + left))
+
+
+def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas, factor: float = 1.0) -> Float:
+    """Move an image and put it on another canvas.
+
+    Every pixel is divided into 2 x 2 samples (more if the pixels of the canvas are smaller), and each gives its mass to
+    the four pixels around it. Shifts by whole pixels, quarter turns and mirrorings copy pixels instead.
+
+    Parameters
+    ----------
+    values : (H, W)
+        Mass per pixel, not negative.
+    px : float
+        Side of its pixels, in the units of `canvas`.
+    factor : float
+        Multiplies all mass.
+
+    Returns
+    -------
+    (H', W') float64
+        Its sum is that of `values` times `factor`, and its centroid the moved centroid, both up to rounding.
+
+    Raises
+    ------
+    AlignError
+        If some of the mass would fall off the canvas; the message has the canvas that is needed.
+    """
+    out = np.zeros(canvas.shape_hw)
+    spans = row_spans(values)
+    if not (spans[:, 1] >= 0).any():
+        return out
+    pixel_map = _PixelMap.of(change, px, canvas)
+    if pixel_map.samples_per_side > _MOST_SAMPLES:
+        raise AlignError(
+            f"pixels that are magnified by at most {_MOST_SAMPLES // 2}",
+            f"a factor of {pixel_map.samples_per_side / 2:.3g}",
+            "use a canvas with larger pixels",
+        )
+    _require_fit(pixel_map.box(spans), canvas)
+    if pixel_map.is_exact:
+        rows, columns = np.nonzero(values)
+        matrix, offset = np.rint(pixel_map.matrix).astype(np.intp), np.rint(pixel_map.offset).astype(np.intp)
+        moved = matrix @ np.stack([rows, columns]) + offset[:, None]
+        out[moved[0], moved[1]] = values[rows, columns] * factor
+        return out
+    (myy, myx), (mxy, mxx) = pixel_map.matrix
+    oy, ox = pixel_map.offset
+    splat_pixels(out, values, spans, myy, myx, mxy, mxx, oy, ox, pixel_map.samples_per_side, factor)
+    return out
+
+
+def _require_fit(box: tuple[int, int, int, int], canvas: Canvas) -> None:
+    height, width = canvas.shape_hw
+    if box[0] >= 0 and box[1] < height and box[2] >= 0 and box[3] < width:
+        return
+    fits = canvas_that_fits(box, canvas)
+    raise AlignError(
+        f"the moved mask to fit on the canvas of {height} x {width} px",
+        f"a mask that needs rows {box[0]} to {box[1]} and columns {box[2]} to {box[3]}",
+        f"use canvas_hw={fits.shape_hw} with origin_yx={fits.origin_yx}, on which the canvas and the moved mask fit",
+        "canvas_hw",
+    )

@@ -1,0 +1,92 @@
+"""`pairframe align` prints a pose and writes the moved target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pairframe as pf
+from pairframe.cli.app import app
+from pairframe.testing import disc, embryo
+
+SMALL = embryo((96, 200), growth=0.4)
+
+
+def run(*words: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def masks(tmp_path: Path) -> tuple[Path, Path]:
+    for name, inside in (("a.tif", SMALL), ("b.tif", np.rot90(SMALL, 2))):
+        pf.write_mask(pf.Mask.from_array(inside, px_size_um=2.0), tmp_path / name)
+    return tmp_path / "a.tif", tmp_path / "b.tif"
+
+
+def test_it_prints_the_pose_and_writes_the_moved_target(masks: tuple[Path, Path], tmp_path: Path) -> None:
+    code, text, _ = run("align", *masks, "--allow-flip", "--prove", "flip", "--out", tmp_path / "moved.tif")
+    assert code == 0
+    for words in ("aligned: shift", "turn 180 degrees", "IoU", "flip: proven", "moved.tif"):
+        assert words in text
+    moved = pf.read_mask(tmp_path / "moved.tif")
+    np.testing.assert_array_equal(moved.values, SMALL)
+    assert moved.px_size_um == 2.0
+
+
+def test_json_has_every_part_of_the_pose(masks: tuple[Path, Path]) -> None:
+    code, text, _ = run("align", *masks, "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert (found["status"], found["angle_deg"], found["flipped"], found["scale"]) == ("aligned", 180.0, False, 1.0)
+    assert found["runner_up"]["iou"] < found["iou_after"] == 1.0
+
+
+def test_a_pose_that_is_not_determined_is_exit_code_1(tmp_path: Path) -> None:
+    pf.write_mask(pf.Mask.from_array(disc((80, 80), (40, 40), 25)), tmp_path / "disc.tif")
+    code, text, _ = run("align", tmp_path / "disc.tif", tmp_path / "disc.tif")
+    assert code == 1
+    assert "undetermined" in text
+
+
+def test_a_canvas_that_is_too_small_is_exit_code_2_unless_it_may_grow(tmp_path: Path) -> None:
+    pf.write_mask(pf.Mask.from_array(SMALL[:, 70:]), tmp_path / "cut.tif")
+    pf.write_mask(pf.Mask.from_array(SMALL), tmp_path / "whole.tif")
+    words = ("align", tmp_path / "cut.tif", tmp_path / "whole.tif", "--out", tmp_path / "moved.tif")
+    code, _, trouble = run(*words)
+    assert code == 2
+    assert "canvas" in trouble
+    assert not (tmp_path / "moved.tif").exists()
+    assert run(*words, "--extend")[0] == 0
+    assert pf.read_mask(tmp_path / "moved.tif", density=True).values.sum() == pytest.approx(SMALL.sum())
+
+
+def test_landmarks_are_masks_too(masks: tuple[Path, Path], tmp_path: Path) -> None:
+    y, x = np.argwhere(SMALL).mean(axis=0)
+    yolk = disc(SMALL.shape, (y, x - 20), 4) & SMALL
+    for name, inside in (("yolk_a.tif", yolk), ("yolk_b.tif", np.rot90(yolk, 2))):
+        pf.write_mask(pf.Mask.from_array(inside), tmp_path / name)
+    marks = ("--source-landmark", tmp_path / "yolk_a.tif", "--target-landmark", tmp_path / "yolk_b.tif")
+    code, text, _ = run("align", *masks, *marks, "--json")
+    assert code == 0
+    assert json.loads(text)["landmark"] == "used"
+
+
+def test_bad_words_are_explained(masks: tuple[Path, Path]) -> None:
+    for words, message in ((("--prove", "all"), "--prove as flip"), (("--kind", "affine"), "one of shift, rigid")):
+        code, _, trouble = run("align", *masks, *words)
+        assert code == 2
+        assert message in trouble
+
+
+def test_compare_takes_the_options_of_alignment(masks: tuple[Path, Path], tmp_path: Path) -> None:
+    code, _, _ = run("compare", *masks, "--align", "rigid", "--out", tmp_path / "out", "--no-report")
+    assert code == 0
+    result = pf.load(tmp_path / "out")
+    assert isinstance(result, pf.TransportResult)
+    assert result.pose is not None
+    assert result.pose.angle_deg == 180.0
