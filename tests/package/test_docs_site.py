@@ -98,8 +98,9 @@ def test_a_picture_of_the_concepts_is_what_its_script_draws(script: Path, tmp_pa
     assert np.abs(pictures[0] - pictures[1]).mean() < 1.0
 
 
-def test_the_concepts_show_every_picture_that_is_drawn_for_them() -> None:
-    shown = set(re.findall(r"images/(concept_\w+)\.png", (ROOT / "docs/concepts.md").read_text()))
+def test_the_pages_show_every_picture_that_is_drawn_for_them() -> None:
+    pages = [page.read_text() for page in (ROOT / "docs").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"images/(concept_\w+)\.png", page)}
     assert shown == {f"concept_{script.stem}" for script in FIGURES}
 
 

@@ -20,9 +20,9 @@ HELP = {
     "moved_share": "The same as a share of the smaller mask, 0 to 1.",
     "px_size_um": "Side of a pixel, µm; overrides the files. If no pixel size is known, lengths are in pixels.",
     "mass_mode": f"Mass of a pixel: {', '.join(MASS_MODES[:-1])} or {MASS_MODES[-1]}.",
-    "penalty": "What growth means. partial: least motion, new mass appears where it cannot have come from within reach. kl: even "
-    "growth, with a long reach. balanced: all mass moves. tv: as partial, but pixels may send more than they hold. One for "
-    "both sides, or source,target.",
+    "penalty": "What growth means. partial: least motion, new mass appears where no mass can have come from within reach. "
+    "balanced: all mass moves; with --normalization each, even growth. kl: even growth if the reach is long. tv: as partial, "
+    "but pixels may send more than they hold. One for both sides, or source,target.",
     "normalization": "joint keeps growth; each gives both masks the mass 1 and spreads growth evenly.",
     "debias": "Correct the displacement for the bias of the blur.",
     "downsample_factor": "Pixels along the side of a work pixel.",

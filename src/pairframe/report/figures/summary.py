@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONGEST_NOTICE = 160
+CHARACTERS_PER_IN = 13  # of the headline
 
 
 def result_overview(result: TransportResult, figure: Figure) -> Figure:
@@ -73,6 +75,8 @@ def _headline(result: TransportResult, figure: Figure) -> None:
             f"NOT CONVERGED ({result.status}), error up to {gap} of the plan's cost (relative gap): {result.status.advice}"
         )
     lines += [_shortened(f"{notice.severity}: {notice}") for notice in result.notices]
+    width = int(CHARACTERS_PER_IN * figure.get_figwidth())
+    lines = [textwrap.fill(line, width) for line in lines]
     colour = WARNING_COLOUR if result.status in UNFINISHED or result.warnings else "black"
     figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)
 
