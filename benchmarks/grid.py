@@ -18,11 +18,12 @@ from harness import Contestant, peak_extra_mb_of, serve, summary, write_json
 
 COORD_SCALE = 1 / 576
 SETTINGS = {
-    "eps 1e-4, lam 10": {"epsilon": 1e-4, "marginal_relaxation": 10.0, "coord_scale": COORD_SCALE},
-    "eps 1e-5, lam 10": {"epsilon": 1e-5, "marginal_relaxation": 10.0, "coord_scale": COORD_SCALE},
-    "default (blur 2 px, reach 50 px)": {},
+    "default (partial, blur 2 px, reach of the objects)": {},
+    "kl, blur 2 px, reach 50 px": {"penalty": "kl", "reach_um": 50.0},
+    "kl, eps 1e-4, lam 10": {"penalty": "kl", "epsilon": 1e-4, "marginal_relaxation": 10.0, "coord_scale": COORD_SCALE},
+    "kl, eps 1e-5, lam 10": {"penalty": "kl", "epsilon": 1e-5, "marginal_relaxation": 10.0, "coord_scale": COORD_SCALE},
 }
-BARS = {"eps 1e-4, lam 10": 1.0, "eps 1e-5, lam 10": 2.0, "default (blur 2 px, reach 50 px)": 1.0}
+BARS = dict(zip(SETTINGS, (1.2, 1.0, 1.0, 2.0), strict=True))
 SOFTMIN_BARS = {1e-4: 1 / 40, 1e-5: 1 / 50}
 SIZES = (128, 256, 512, 1024, 2048)
 N_PAIRS = 64
