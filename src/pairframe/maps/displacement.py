@@ -7,8 +7,8 @@ import numpy as np
 from pairframe.maps.accounting import FeasiblePart
 from pairframe.types import Bool, Float
 
-# Where a smaller share of a pixel's mass left, its direction is that of rounding errors.
-SMALLEST_SHARE = 1e-9
+# Where a smaller share of a pixel's mass left, its direction is that of errors within the tolerance of a solve.
+SMALLEST_SHARE = 1e-6
 
 
 def displacement(part: FeasiblePart, self_displacement: Float | None = None) -> tuple[Float, Bool]:
@@ -29,7 +29,7 @@ def displacement(part: FeasiblePart, self_displacement: Float | None = None) -> 
         Work px per frame, one component per axis of the grid in its order: for images ``[..., 0]`` is dy and ``[..., 1]``
         is dx. NaN where it is not known.
     valid : (H, W) bool
-        Where some mass left (more than a share of 1e-9).
+        Where some mass left (more than a share of 1e-6).
     """
     velocity = part.displacement if self_displacement is None else part.displacement - self_displacement
     valid = (part.left_share > SMALLEST_SHARE) & np.isfinite(velocity).all(axis=-1)

@@ -63,7 +63,8 @@ class _Checks:
         changed = min(result.total_mass_created, result.total_mass_destroyed) / min(result.M_source, result.M_target)
         changed -= max(result.noise_floor, result.noise_floor_target)  # `_noise` is about that
         length_um = typical_length(work.mass_source, work.mass_target) * self._px_um
-        longest_um = result.reach_um**2 / (2.0 * length_um)  # a rigid shift farther than this is not seen as one
+        # A rigid shift by k of an object of length L is seen as one if (L + k)^2 - L^2 <= reach^2.
+        longest_um = math.hypot(length_um, result.reach_um) - length_um
         too_far = self._centre_moved_um > longest_um and not self._tilts
         if changed > MOST_EXCHANGED_GROWTH:
             yield warning(

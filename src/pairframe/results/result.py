@@ -282,7 +282,8 @@ class TransportResult(_FrozenArrays):
             f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} {unit}^2",
             *([] if self.pose is None else self.pose.summary_lines()),
             *(self._answer_lines() if self.has_answer else [NO_ANSWER]),
-            f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, work pixel "
+            f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, penalty "
+            f"{' and '.join(dict.fromkeys(self.config.penalties_ab))}, work pixel "
             f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",
             f"solve      {self.status} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
         ]

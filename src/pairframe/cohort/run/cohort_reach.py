@@ -24,6 +24,7 @@ from pairframe.parallel.threads import n_cores
 from pairframe.problem import Scales, TransportConfig
 from pairframe.problem.reach import default_reach_um, needs_reach
 from pairframe.results import ResultStore, disk
+from pairframe.units import Units
 
 MOST_MASKS = 200  # evenly from first to last; a median over more of them is the same
 
@@ -35,16 +36,19 @@ class CohortReach:
     Attributes
     ----------
     reach_um : float
-        In pixels if no pixel size is known.
+        In `unit`.
     n_masks : int
         Masks that it was taken from.
     settings : list
         The fields of the config that it depends on.
+    unit : {"um", "px"}
+        Pixels if a mask has no pixel size.
     """
 
     reach_um: float
     n_masks: int
     settings: list[object]
+    unit: str = "px"
 
 
 def settle_reach(
@@ -64,8 +68,11 @@ def settle_reach(
         threads.shutdown(cancel_futures=True)
     if len(found) < len(masks):
         return Stopped()
-    known = [reach for reach in found if reach is not None]
-    return CohortReach(median(known), len(known), _settings(config)) if known else None
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    unit = "px" if any(units.in_px for _, units in known) else "um"
+    return CohortReach(median(reach for reach, _ in known), len(known), _settings(config), unit)
 
 
 def with_reach(config: TransportConfig, reach: CohortReach | None) -> TransportConfig:
@@ -85,7 +92,9 @@ def _read(store: ResultStore) -> CohortReach | None:
     try:
         with files.open_regular(store.cohort_path) as stream:
             values = plain_json.parse(stream.read())
-        found = CohortReach(float(values["reach_um"]), int(values["n_masks"]), list(values["settings"]))
+        found = CohortReach(
+            float(values["reach_um"]), int(values["n_masks"]), list(values["settings"]), str(values["unit"])
+        )
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return found if found.reach_um > 0 else None
@@ -95,8 +104,8 @@ def _settings(config: TransportConfig) -> list[object]:
     return [config.px_size_um, config.mass_mode, config.blur_um, config.epsilon]
 
 
-def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> float | None:
-    """None for an empty mask, or one that cannot be read: its pair says why."""
+def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> tuple[float, Units] | None:
+    """The reach of a mask alone, and its units; None for an empty mask, or one that cannot be read: its pair says why."""
     try:
         mask = read_mask(ref.spec, px_size_um=ref.px_size_um, density=config.mass.takes_density)
         px_size_um = config.px_size_um or mask.px_size_um
@@ -104,7 +113,7 @@ def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> float | None:
         if not density.any():
             return None
         scales = Scales(px_size_um or 1.0, config.downsample_factor, config.coord_scale, config.metric)
-        return default_reach_um(config, scales, typical_length(density) * scales.px_size_um)
+        return default_reach_um(config, scales, typical_length(density) * scales.px_size_um), Units(px_size_um)
     except (PairframeError, OSError, MemoryError):
         return None
 
