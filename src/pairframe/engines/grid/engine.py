@@ -34,6 +34,7 @@ from pairframe.types import Bool, Float
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
 COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
+_LIKELY = 0.1  # of tol: the residual at which the gap is likely to be within tol too
 _MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
 _DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
@@ -144,7 +145,7 @@ class _Solve:
 
     def _watch(self, level: Level, patience: int = PATIENCE) -> Watch:
         most = max(1, self._options.max_iterations - self.n_sums)
-        return Watch(level, self._is_done, most, self._note, patience)
+        return Watch(level, self._is_done, most, self._note, patience, _LIKELY * self._options.tol)
 
     def _rounds(self, level: Level, f: Float, shift: float, is_even: bool) -> Round:
         """Rounds on the full grid. If the error stops falling at a blur below a pixel, epsilon falls once more, slower."""
@@ -169,7 +170,7 @@ class _Solve:
         if most < 2:
             return f, shift
         level = Level(problem, self._options.dtype, self._options.device)
-        last = run_rounds(level, f, Watch(level, partial(_is_within, goal), most), shift=shift)
+        last = run_rounds(level, f, Watch(level, partial(_is_within, goal), most, goal=goal), shift=shift)
         self._earlier_sums += level.n_sums
         return self._carried(last)
 
@@ -206,7 +207,7 @@ class _Solve:
                 f, shift = self._descend(problem, f, shift, RUNG_TOL)
                 continue
             below = Level(problem, self._options.dtype, self._options.device)
-            last = run_rounds(below, f, Watch(below, partial(_is_within, tol), COARSE_SUMS), shift=shift)
+            last = run_rounds(below, f, Watch(below, partial(_is_within, tol), COARSE_SUMS, goal=tol), shift=shift)
             f, shift = self._carried(last)
             self._coarse_sums += below.n_sums / n_pixels
         if here is None:

@@ -29,7 +29,8 @@ from pairframe.types import Bool, Float, Int
 
 _DEPTHS = (25.0, 12.0, 6.0)  # entries above e^-depth of a marginal are listed; less deep where that is too many
 _MOST_ENTRIES = 20_000_000  # 24 bytes each; with fewer than e^-12 of a marginal left out, steps converge only linearly
-_ENTRIES_PER_ROUND = 200_000  # listed entries that cost about as much as a round
+_ENTRIES_PER_ROUND = 20_000  # measured: several Newton steps take as long as one round for so many listed entries
+_MOST_WINDOW = 24
 _RADIUS = 20.0  # in eps
 _ARMIJO, _ROUNDING = 1e-4, 1e-12
 _SHRINK, _SMALLEST_SHARE = 0.3, 1e-2
@@ -50,8 +51,10 @@ class NewtonSteps:
 
     Attributes
     ----------
+    cost : int
+        Rounds that take as long as Newton steps to the end.
     window : int
-        Rounds of stalled progress that are worth a Newton step.
+        Rounds from which progress is judged.
     is_useful : bool
         False after several steps in a row that plain rounds could have replaced, or where the plan cannot be listed.
     """
@@ -63,7 +66,8 @@ class NewtonSteps:
         self._best = math.inf
         self._mesh: Mesh | None = None
         entries = level.mass_a.size * min(level.mass_b.size, math.pi * _DEPTHS[0] * level.epsilon)
-        self.window = 8 + int(entries / _ENTRIES_PER_ROUND)
+        self.cost = 8 + int(entries / _ENTRIES_PER_ROUND)
+        self.window = min(self.cost, _MOST_WINDOW)
         self.is_useful = True
 
     def step(self, point: Round) -> Round | None:

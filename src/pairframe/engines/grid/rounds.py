@@ -23,8 +23,8 @@ _SAME_DUAL = 1e-11  # relative: smaller changes of the dual are rounding, and th
 _MOST_PLAIN = 1  # rounds before mixing, while a potential that was carried between grids is rough
 _ROUGH = 1.5  # in eps: the largest plain step of a potential that is smooth enough for mixing
 _FAR = 0.5  # in eps: a translation farther than this is made by a plain round
-_REJECTED = 3  # mixed steps, and more where a Newton step is dear, after which Newton steps take over
-_STALLED = 0.5  # a residual above this share of the one `NewtonSteps.window` rounds ago is stalled
+_SHORTER = 0.3  # of the smooth part of a step that was rejected
+_REJECTED = 3  # mixed steps, after which progress is judged from fewer rounds
 
 
 def run_rounds(level: Level, f: Float, watch: Watch, *, shift: float = 0.0, is_even: bool = False) -> Round:
@@ -79,31 +79,48 @@ class _Rounds:
 
     def _has_stalled(self) -> bool:
         """Whether it is time for Newton steps; once it is, it stays so while they succeed."""
+        if not self._is_newton:
+            self._is_newton = self._rounds_left() > min(self._newton.cost, self._watch.rounds_left)
+        return self._is_newton and self._newton.is_useful
+
+    def _rounds_left(self) -> float:
+        """Rounds to the goal at the rate of the last few; inf if they brought nothing, 0 while it is too early to tell."""
         window = self._newton.window
-        if self._is_newton or self._rejected >= max(_REJECTED, window // 3):
-            self._is_newton = True
-            return self._newton.is_useful
-        if len(self._residuals) > window and self._residuals[-1] > _STALLED * self._residuals[-1 - window]:
-            self._is_newton = True
-            return self._newton.is_useful
-        return False
+        if self._rejected >= _REJECTED:
+            window = min(window, _REJECTED)
+        if len(self._residuals) <= window:
+            return 0.0
+        before, now = self._residuals[-1 - window], self._residuals[-1]
+        if not now < before:
+            return math.inf
+        return window * math.log(max(now / max(self._watch.goal, 1e-300), 1.0)) / math.log(before / now)
 
     def _mixed(self, point: Round) -> Round:
-        level, here = self._level, point.potentials
+        here = point.potentials
         step = self._correction.correct(point)
-        mixed = self._memory.step(here.f, step)
-        penalty = level.problem.penalty_a
+        found = self._accepted(point, self._memory.step(here.f, step))
+        if found is not None:
+            return found
+        self._memory.clear()
+        plain = point.next_f - here.f
+        if self._level.problem.penalty_a.pins:  # the smooth part knows nothing of bounds, and may go too far
+            found = self._accepted(point, here.f + plain + _SHORTER * (step - plain))
+            if found is not None:
+                return found
+        self._rejected += 1
+        self._correction.reject()
+        return self._plain(point) if math.isfinite(point.residual) else point
+
+    def _accepted(self, point: Round, f: Float) -> Round | None:
+        """The round at `f`, (n_a,), after `point`; None if the dual falls, or the residual rises while the dual does not."""
+        level, here, penalty = self._level, point.potentials, self._level.problem.penalty_a
         if penalty.pins:
             # A potential that the plain step puts on its bound stays there: beside it another marginal is optimal.
             pinned = penalty.is_pinned(point.next_f, here.shift)
-            mixed = np.where(pinned, point.next_f, penalty.admissible(mixed, here.shift))
-        half = level.answer(mixed, here.shift)
+            f = np.where(pinned, point.next_f, penalty.admissible(f, here.shift))
+        half = level.answer(f, here.shift)
         noise = _SAME_DUAL * abs(point.dual)
-        if half.dual >= point.dual - noise:
-            found = level.complete(half)
-            if found.dual > point.dual + noise or not found.residual > 2.0 * point.residual:
-                return found
-        self._rejected += 1
-        self._memory.clear()
-        self._correction.reject()
-        return self._plain(point) if math.isfinite(point.residual) else point
+        if not half.dual >= point.dual - noise:
+            return None
+        found = level.complete(half)
+        return found if found.dual > point.dual + noise or not found.residual > 2.0 * point.residual else None

@@ -24,6 +24,8 @@ class Watch:
         Called with every point.
     patience : int
         Rounds without progress before the error is taken to have stopped falling.
+    goal : float
+        The residual at which a point is likely to be good enough.
 
     Attributes
     ----------
@@ -38,7 +40,9 @@ class Watch:
         max_sums: int,
         on_round: Callable[[Round], None] | None = None,
         patience: int = PATIENCE,
+        goal: float = 0.0,
     ) -> None:
+        self.goal = goal
         self.has_stalled = False
         self._patience = patience
         self._level = level
@@ -48,6 +52,11 @@ class Watch:
         self._best: Round | None = None
         self._milestone = math.inf
         self._idle = 0
+
+    @property
+    def rounds_left(self) -> float:
+        """Plain rounds that the budget allows."""
+        return (self._stop_at - self._level.n_sums) / 2
 
     def has_budget(self, sums: int) -> bool:
         """Whether so many more kernel applications are allowed."""
