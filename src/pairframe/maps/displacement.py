@@ -7,8 +7,9 @@ import numpy as np
 from pairframe.maps.accounting import FeasiblePart
 from pairframe.types import Bool, Float
 
-# Where a smaller share of a pixel's mass left, its direction is that of errors within the tolerance of a solve.
-SMALLEST_SHARE = 1e-6
+# Where a smaller share of a pixel's mass left, its direction is that of rounding errors, or of errors within the tolerance of a
+# solve: the second is relative to the largest share, which is tiny if the target is.
+SMALLEST_SHARE, SMALLEST_OF_LARGEST = 1e-9, 1e-6
 
 
 def displacement(part: FeasiblePart, self_displacement: Float | None = None) -> tuple[Float, Bool]:
@@ -29,8 +30,9 @@ def displacement(part: FeasiblePart, self_displacement: Float | None = None) -> 
         Work px per frame, one component per axis of the grid in its order: for images ``[..., 0]`` is dy and ``[..., 1]``
         is dx. NaN where it is not known.
     valid : (H, W) bool
-        Where some mass left (more than a share of 1e-6).
+        Where some mass left: more than a share of 1e-9, and 1e-6 of the largest share.
     """
     velocity = part.displacement if self_displacement is None else part.displacement - self_displacement
-    valid = (part.left_share > SMALLEST_SHARE) & np.isfinite(velocity).all(axis=-1)
+    smallest = max(SMALLEST_SHARE, SMALLEST_OF_LARGEST * float(part.left_share.max(initial=0.0)))
+    valid = (part.left_share > smallest) & np.isfinite(velocity).all(axis=-1)
     return np.where(valid[..., None], velocity, np.nan), valid
