@@ -55,7 +55,7 @@ class _Checks:
         yield from self._noise()
 
     def _length(self, um: float) -> str:
-        return f"{um:.3g} {self._unit}"
+        return f"{um:.4g} {self._unit}"
 
     def _motion(self) -> Iterator[Notice]:
         """Is motion called death and birth?"""
