@@ -76,7 +76,7 @@ def pair(setting: dict[str, Any]) -> dict[str, Any]:
     from pairframe.results import ResultStore, disk
 
     source, target = pair_files(Path(setting["folder"]), setting["scale"])
-    config = pf.TransportConfig(blur_um=setting["blur_px"], reach_um=setting["reach_px"])
+    config = pf.TransportConfig(blur_um=setting["blur_px"], reach_um=setting["reach_px"], penalty="kl")
     store = ResultStore(Path(setting["folder"]) / "store")
     compare_s, write_s = [], []
     # More where a run is short: there the machine's noise is largest.
@@ -109,7 +109,7 @@ def memory(setting: dict[str, Any]) -> dict[str, Any]:
     resident = int(
         next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmRSS")).split()[1]
     )
-    config = pf.TransportConfig(blur_um=4.0, reach_um=50.0)
+    config = pf.TransportConfig(blur_um=4.0, reach_um=50.0, penalty="kl")
     extra = peak_extra_mb_of(partial(pf.compare, source, target, config))
     return {"extra_bytes": extra * 2**20, "imports_bytes": resident * 1024}
 

@@ -16,7 +16,7 @@ from suite.problems import PairSpec, masks_of
 
 def config_of(spec: PairSpec) -> TransportConfig:
     """As the pipeline does it: blur and reach in pixels of this scale, the heat reference, tol 1e-6."""
-    return TransportConfig(blur_um=spec.blur_px * spec.scale, reach_um=spec.reach_px * spec.scale)
+    return TransportConfig(blur_um=spec.blur_px * spec.scale, reach_um=spec.reach_px * spec.scale, penalty="kl")
 
 
 def compare_once(setting: dict[str, Any]) -> dict[str, Any]:

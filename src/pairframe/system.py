@@ -27,7 +27,7 @@ def _module(name: str) -> Any:
 
 _fcntl, _msvcrt, _resource = _module("fcntl"), _module("msvcrt"), _module("resource")
 IS_UNIX = _fcntl is not None  # open files may be renamed and removed, folders opened
-_LOCKED_BYTE = 2**30  # on Windows: beyond the content, because nobody else can read the bytes that are locked
+_LOCKED_BYTE = 2**30  # on Windows: beyond the content, because no other process can read the bytes that are locked
 _LOCK_IS_HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
@@ -52,7 +52,7 @@ def lock(handle: int) -> None:
 
 
 def close_and_remove(handle: int, path: Path) -> None:
-    """Close a locked file and remove it; on Unix in the other order, so that nobody locks a file that is about to go.
+    """Close a locked file and remove it; on Unix in the other order, so that no process locks a file that is about to go.
 
     Windows removes no open file, and so none that another process has locked in the meantime.
     """
