@@ -13,7 +13,7 @@ from pairframe.cohort import run_cohort
 from pairframe.results import ResultStore
 from pairframe.testing import growing_embryo
 
-CONFIG = pf.TransportConfig(downsample_factor=4)
+CONFIG = pf.TransportConfig(downsample_factor=4, penalty="kl")
 
 
 @pytest.mark.slow
