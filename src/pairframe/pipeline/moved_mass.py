@@ -61,12 +61,12 @@ class _Moved:
     """The mass that moves at a lambda, (lambda) -> mass of the problem; each solve starts from the one before."""
 
     def __init__(self, problem: TransportProblem, options: SolveOptions, backend: str, start: Start | None) -> None:
-        self._problem, self._options, self._backend = problem, options, backend
-        self.start = start
+        self.problem, self.start = problem, start
+        self._options, self._backend = options, backend
 
     def __call__(self, relaxation: float) -> float:
         penalty = Partial(relaxation)
-        problem = replace(self._problem, penalty_a=penalty, penalty_b=penalty)
+        problem = replace(self.problem, penalty_a=penalty, penalty_b=penalty)
         found: Solution = solve(problem, self._backend, self._options, self.start)
         self.start = (found.potential_a, found.potential_b)
         return float(found.marginal_a.sum())
@@ -74,12 +74,13 @@ class _Moved:
 
 def _root(seen: _Moved, goal: float, tolerance: float, mass_scale: float) -> float:
     """The lambda at which `goal` moves."""
-    problem = seen._problem
+    problem = seen.problem
     diagonal = float(np.hypot.reduce(problem.shape)) ** (2 if problem.metric == "sqeuclidean" else 1)
     low, high = _LEAST * problem.epsilon, diagonal
-    while seen(high) < goal - tolerance and high < _WIDEST * diagonal:
-        high *= 10.0
     at_high = seen(high)
+    while at_high < goal - tolerance and high < _WIDEST * diagonal:
+        high *= 10.0
+        at_high = seen(high)
     if abs(at_high - goal) <= tolerance:
         return high
     at_low = seen(low)
