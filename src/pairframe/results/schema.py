@@ -13,7 +13,7 @@ from pairframe.errors import StoreRowError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 6  # 3 and 4 had a folder per group; up to 5 the reach was the root of lambda for all penalties
+SCHEMA_VERSION = 7  # 3 and 4 had a folder per group; up to 5 the reach was the root of lambda for all penalties
 VERSION_KEY = "pairframe_schema_version"
 # By schema version that can be read: the columns that had another name then, and their names now.
 RENAMED: Mapping[int, Mapping[str, str]] = {
@@ -29,6 +29,7 @@ RENAMED: Mapping[int, Mapping[str, str]] = {
     },
     4: {},
     5: {},
+    6: {},
     SCHEMA_VERSION: {},
 }
 # Columns that were added, and the first schema version that has them; rows of earlier versions have null.
