@@ -105,7 +105,7 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
         with drafted(store) as kept:
             now.step("writing the result")
             kept.write(maps)
-            text = summary_json(kept.rows[0], frame_interval_min=job.frame_interval_min, files=job.files)
+            text = summary_json(kept.rows[0], files=job.files)
             with disk.write_errors(job.out):
                 files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
                 if job.with_report:

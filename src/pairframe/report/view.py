@@ -34,7 +34,7 @@ UNFINISHED = (Status.max_iterations, Status.impossible)
 
 
 class SeenMaps(Protocol):
-    """The work-grid maps that pictures show: (Hw, Ww) masses, and (Hw, Ww, 2) work px/frame, NaN where unknown."""
+    """The work-grid maps that pictures show: (Hw, Ww) masses, and (Hw, Ww, 2) work px, NaN where unknown."""
 
     @property
     def mass_source(self) -> Float: ...
@@ -73,7 +73,7 @@ def lifted(result: Seen, mass_work: Float) -> Float:
 
 
 def lifted_speed(result: Seen) -> Float:
-    """Length of the displacement inside the frame, (H, W) in um/frame; NaN where unknown."""
+    """Length of the displacement inside the frame, (H, W) in um; NaN where unknown."""
     velocity = _alone(result).rasterize_velocity_to_canon(result.work.velocity_px)
     speed: Float = np.hypot(velocity[..., 0], velocity[..., 1])
     return speed

@@ -81,7 +81,7 @@ def destroyed_map(result: TransportResult, ax: Axes) -> Axes:
 
 
 def speed_map(result: TransportResult, ax: Axes) -> Axes:
-    """Displacement of the source's mass, um/frame; blank where unknown."""
+    """Displacement of the source's mass, um; blank where unknown."""
     field = in_frame(result, result.field_in_frame)
     speed = np.hypot(field[..., 0], field[..., 1])
     known = np.isfinite(speed)
@@ -93,7 +93,7 @@ def speed_map(result: TransportResult, ax: Axes) -> Axes:
         return title(ax, "displacement: nothing moved")
     outline(result, result.work.mass_target, ax)
     unit = result.units.length_text
-    colour_bar(image, ax, f"{unit}/frame")
+    colour_bar(image, ax, f"{unit}")
     detail = f"{in_words(float(speed[known].max()))} {unit} at most, {in_words(result.mean_displacement_um)} {unit} on average"
     return title(ax, "displacement of the source", detail)
 

@@ -56,7 +56,7 @@ class View:
     full_mass : float
         Mass per pixel in the full colour of created and destroyed.
     top_speed : float
-        The upper end of the displacement's colours, um/frame; NaN when nothing moved.
+        The upper end of the displacement's colours, um; NaN when nothing moved.
     has_figures : bool
         Whether the drawn figures and the morph are there.
     has_convergence : bool
@@ -145,7 +145,7 @@ def layers(seen: Seen, speed_um: Float, top_um: float) -> dict[str, Image.Image]
     Parameters
     ----------
     speed_um : (H, W)
-        Length of the displacement inside the frame, um/frame; NaN where unknown.
+        Length of the displacement inside the frame, um; NaN where unknown.
     top_um : float
         The upper end of its colours; NaN when nothing is known.
     """
