@@ -43,6 +43,9 @@ class SelfSolution:
         Share of the mass of each pixel that is transported.
     noise_floor : float
         Share of the mass called destroyed.
+    mean_cost : (n,)
+        Cost of the transported mass of each pixel per unit, work px^2 (``euclidean``: work px): about blur^2, although
+        nothing moves.
     """
 
     solution: Solution
@@ -50,6 +53,7 @@ class SelfSolution:
     displacement: Float
     left_share: Float
     noise_floor: float
+    mean_cost: Float
 
     @property
     def n_bytes(self) -> int:
@@ -58,7 +62,7 @@ class SelfSolution:
         arrays = (s.potential_a, s.potential_b, s.marginal_a, s.marginal_b, s.problem.mass_a, s.problem.mass_b)
         split = s.split_potentials
         vectors = () if split is None else (split.f, split.g)
-        return sum(array.nbytes for array in (*arrays, *vectors, self.displacement, self.left_share))
+        return sum(array.nbytes for array in (*arrays, *vectors, self.displacement, self.left_share, self.mean_cost))
 
     def solution_of(self, problem: TransportProblem) -> Solution:
         """Convert to the solution of `problem`: the same mask against itself on a larger grid or with another total."""
@@ -143,12 +147,14 @@ def _solve(problem: TransportProblem, backend: str, options: SolveOptions) -> Se
     solution = solve(problem, backend, options)
     part = feasible_part(PlanOperator.of(solution))
     on = problem.support_a
+    left = part.left[on]
     return SelfSolution(
         solution=solution,
         total=problem.total_a,
         displacement=part.displacement[on],
         left_share=part.left_share[on],
         noise_floor=part.destroyed_share,
+        mean_cost=np.divide(part.cost_source[on], left, out=np.zeros(left.shape), where=left > 0),
     )
 
 

@@ -30,7 +30,7 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
 
     float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
-    (um/frame, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
+    (um, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
     """
     import tifffile
 
