@@ -1,0 +1,10 @@
+"""REGIONS: label images and results come in, the mass that flows between labels and the lineage of objects go out.
+
+Flows are read from the potentials that every result keeps; nothing is solved for them again. Identities are proposals
+with the share of mass that supports them. It must not know about reports or the command line.
+"""
+
+from pairframe.regions.flow_table import FLOW_COLUMNS, flow_table
+from pairframe.regions.labels import CREATED, DESTROYED, MAX_LABELS, UNLABELLED
+
+__all__ = ["CREATED", "DESTROYED", "FLOW_COLUMNS", "MAX_LABELS", "UNLABELLED", "flow_table"]
