@@ -31,6 +31,7 @@ _HOME_OF = {
     "compare": "pairframe.pipeline",
     "compare_many": "pairframe.pipeline",
     "divergence": "pairframe.pipeline",
+    "flow_table": "pairframe.regions",
     "PairframeError": "pairframe.errors",
 }
 

@@ -4,6 +4,7 @@ Sizes and seeds come in, arrays and truths go out. It knows no files and no comm
 """
 
 from pairframe.testing.agreement import Agreement, agreement
+from pairframe.testing.cells import CellScene, cell_scene
 from pairframe.testing.closed_forms import Gaussian, GaussianAnswer, unbalanced_gaussians
 from pairframe.testing.conformance import EngineSuite
 from pairframe.testing.planted import PlantedPair, planted_pair
@@ -15,12 +16,14 @@ __all__ = [
     "CASES",
     "Agreement",
     "Case",
+    "CellScene",
     "EngineSuite",
     "Gaussian",
     "GaussianAnswer",
     "PlantedPair",
     "SymmetricPair",
     "agreement",
+    "cell_scene",
     "disc",
     "embryo",
     "growing_embryo",
