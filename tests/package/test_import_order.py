@@ -38,6 +38,7 @@ ORDER = [
     "exact",
     "results",
     "pipeline",
+    "axis",
     "analysis",
     "cohort",
     "report",
