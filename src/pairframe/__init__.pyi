@@ -2,6 +2,10 @@ from pairframe._version import __version__ as __version__
 from pairframe.alignment import Pose as Pose
 from pairframe.alignment import align as align
 from pairframe.alignment import canonical_pose as canonical_pose
+from pairframe.axis import BodyAxis as BodyAxis
+from pairframe.axis import axis_profile as axis_profile
+from pairframe.axis import body_axis as body_axis
+from pairframe.axis import radial_profile as radial_profile
 from pairframe.engines import Status as Status
 from pairframe.engines import solve as solve
 from pairframe.engines.backends import backends as backends

@@ -39,6 +39,7 @@ ORDER = [
     "results",
     "pipeline",
     "regions",
+    "axis",
     "analysis",
     "cohort",
     "report",

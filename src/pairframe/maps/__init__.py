@@ -12,6 +12,7 @@ from pairframe.maps.lift import CanonicalMaps, carry_to_grid, lift
 from pairframe.maps.motion import Motion, decompose_motion
 from pairframe.maps.plan import MAX_DENSE_ENTRIES, PlanOperator
 from pairframe.maps.spread import spread_part
+from pairframe.maps.strain import local_growth_rate, map_gradient, strain
 
 __all__ = [
     "MAX_DENSE_ENTRIES",
@@ -28,5 +29,8 @@ __all__ = [
     "feasible_part",
     "flows_between",
     "lift",
+    "local_growth_rate",
+    "map_gradient",
     "spread_part",
+    "strain",
 ]

@@ -8,12 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairframe.engines import Status
-from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, feasible_part, spread_part
+from pairframe.errors import ConfigError
+from pairframe.maps import (
+    Divergence,
+    FeasiblePart,
+    PlanOperator,
+    displacement,
+    feasible_part,
+    local_growth_rate,
+    map_gradient,
+    spread_part,
+    strain,
+)
 from pairframe.notices import Notice
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.solve import PairSolution
 from pairframe.problem import plan_cost_plus_entropy
 from pairframe.types import Bool, Float
+
+LEAST_BLUR_OF_STRAIN_WORK_PX = 1.0  # below it the mean target follows the pixels in steps, and so does its gradient
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,10 @@ class PairMaps:
     debiased_cost : float
         See `_debiased_cost`; NaN without transport.
     notices : tuple of Notice
+    strain : (Hw, Ww, 2, 2), optional
+        Gradient of the displacement, rows dy, dx and columns d/dy, d/dx, 1/frame; NaN where the displacement is not known.
+    local_growth_rate : (Hw, Ww), optional
+        1/frame; NaN likewise.
     """
 
     part: FeasiblePart
@@ -54,6 +71,8 @@ class PairMaps:
     noise_floors: tuple[float, float]
     debiased_cost: float = math.nan
     notices: tuple[Notice, ...] = ()
+    strain: Float | None = None
+    local_growth_rate: Float | None = None
 
 
 def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
@@ -76,6 +95,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         source, target = solved.samples
         part = spread_part(part, source, target, work.mass_source, work.mass_target)
         velocity, valid = source.spread(velocity), source.spread(valid)
+    gradient, growth = _strain_and_growth(plan, solved, valid) if config.strain else (None, None)
     return PairMaps(
         part=part,
         velocity=velocity,
@@ -85,13 +105,38 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         noise_floors=noise_floors,
         debiased_cost=debiased_cost,
         notices=tuple(_notices(work, solved)),
+        strain=gradient,
+        local_growth_rate=growth,
     )
+
+
+def check_blur_of_strain(work: WorkPair) -> None:
+    """Refuse a strain that the work grid cannot resolve, before anything is solved."""
+    config, scales = work.config, work.scales
+    blur_px = math.sqrt(scales.epsilon_work(config.epsilon, config.blur_um))
+    if config.strain and blur_px < LEAST_BLUR_OF_STRAIN_WORK_PX * (1 - 1e-9):
+        unit, size = work.transform.units.length, work.transform.work_px_size_um
+        raise ConfigError(
+            f"a blur of at least one work pixel ({size:.4g} {unit}) with strain",
+            f"{blur_px * size:.4g} {unit}",
+            f"use blur_um={size:.4g} or more, or a smaller downsample_factor",
+            "strain",
+        )
+
+
+def _strain_and_growth(plan: PlanOperator, solved: PairSolution, valid: Bool) -> tuple[Float, Float]:
+    """Both maps where the displacement is known. The self-problem is on its own grid, but its pixels have the same order."""
+    own = plan if plan.problem.is_symmetric else PlanOperator.of(solved.self_source.solution)
+    gradient = strain(plan, map_gradient(own))
+    growth = local_growth_rate(plan, *solved.masses)
+    return np.where(valid[..., None, None], gradient, np.nan), np.where(valid, growth, np.nan)
 
 
 def empty_maps(work: WorkPair) -> PairMaps:
     """The maps of a pair with one empty mask: all mass of the other is destroyed or created."""
     part = _part_without_transport(work.mass_source, work.mass_target)
     velocity, valid = displacement(part)
+    unknown = np.full(velocity.shape[:-1], np.nan) if work.config.strain else None
     penalty = 0.0
     for mass, side in zip((work.mass_source, work.mass_target), work.penalties, strict=True):
         total = float(mass.sum())
@@ -104,6 +149,8 @@ def empty_maps(work: WorkPair) -> PairMaps:
         terms=PlanTerms(0.0, 0.0, penalty),
         divergence=Divergence(math.nan, math.nan),
         noise_floors=(math.nan, math.nan),
+        strain=None if unknown is None else np.full((*velocity.shape, velocity.shape[-1]), np.nan),
+        local_growth_rate=unknown,
     )
 
 

@@ -129,6 +129,8 @@ def _shared_work_maps(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "velocity_valid": maps.velocity_valid,
         "cost_source": maps.part.cost_source,
         "cost_target": maps.part.cost_target,
+        "strain": maps.strain,
+        "local_growth_rate": maps.local_growth_rate,
     }
 
 

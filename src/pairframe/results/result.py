@@ -61,6 +61,10 @@ class WorkMaps(_FrozenArrays):
         In work cost units; NaN off the supports.
     trace : tuple of TraceRecord
         The solve's history; gaps in the units of `TransportResult.gap`.
+    strain : (Hw, Ww, 2, 2), optional
+        See `TransportResult.strain`; None unless the config asks for it.
+    local_growth_rate : (Hw, Ww), optional
+        Likewise.
     """
 
     mass_source: Float
@@ -74,9 +78,12 @@ class WorkMaps(_FrozenArrays):
     potential_source: Float
     potential_target: Float
     trace: tuple[TraceRecord, ...] = ()
+    strain: Float | None = None
+    local_growth_rate: Float | None = None
 
     def __repr__(self) -> str:
-        return f"WorkMaps({' x '.join(map(str, self.mass_source.shape))} work px: {', '.join(field.name for field in fields(self))})"
+        names = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        return f"WorkMaps({' x '.join(map(str, self.mass_source.shape))} work px: {', '.join(names)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,6 +199,48 @@ class TransportResult(_FrozenArrays):
     def field_in_frame(self) -> Float:
         """Displacement (Hc, Wc, 2) in um from the source to the target as `work` has it: after the pose, if there is one."""
         return self.velocity_field if self.pose is None else self.deformation_field
+
+    @property
+    def strain(self) -> Float:
+        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx; 1/frame. NaN where it is unknown.
+
+        From the plan, not from differences of pixels, so it is symmetric: a plan does not turn. Needs ``strain=True`` in the
+        config, like the four maps that follow from it.
+        """
+        from pairframe.results.strain_maps import on_canvas
+
+        return on_canvas(self, "strain")
+
+    @property
+    def areal_expansion(self) -> Float:
+        """Factor of areas less 1, (Hc, Wc), 1/frame: 0.1 where the moved tissue covers 10 % more; from `strain`."""
+        from pairframe.results.strain_maps import areal_expansion
+
+        return areal_expansion(self.strain)
+
+    @property
+    def anisotropy(self) -> Float:
+        """Logarithm of the larger over the smaller stretch, (Hc, Wc); 0 if all directions are stretched alike."""
+        from pairframe.results.strain_maps import anisotropy
+
+        return anisotropy(self.strain)
+
+    @property
+    def stretch_direction_deg(self) -> Float:
+        """Direction of the larger stretch, (Hc, Wc), in (-90, 90] degrees counter-clockwise from the right as shown."""
+        from pairframe.results.strain_maps import stretch_direction_deg
+
+        return stretch_direction_deg(self.strain)
+
+    @property
+    def local_growth_rate(self) -> Float:
+        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc), 1/frame.
+
+        See `pairframe.maps.local_growth_rate`.
+        """
+        from pairframe.results.strain_maps import on_canvas
+
+        return on_canvas(self, "local_growth_rate")
 
     @property
     def mass_created_on_target(self) -> Float:

@@ -29,12 +29,17 @@ WORK = ("work_y_um", "work_x_um")
 COORDINATES = (*CANON, *WORK)
 # One array: creating files takes longer than solving small pairs.
 WORK_MAPS = "work_maps"
-DIMS = {WORK_MAPS: ("work_map", *WORK)}
+# Only if the strain was computed.
+STRAIN_MAPS = "strain_maps"
+DIMS = {WORK_MAPS: ("work_map", *WORK), STRAIN_MAPS: ("strain_map", *WORK)}
 _PLAIN_WORK_MAPS = (
     *("mass_source", "mass_target", "mass_created", "mass_destroyed"),
     *("cost_source", "cost_target", "potential_source", "potential_target"),
 )
-LABELS = {WORK_MAPS: (*_PLAIN_WORK_MAPS, "velocity_dy", "velocity_dx")}
+LABELS = {
+    WORK_MAPS: (*_PLAIN_WORK_MAPS, "velocity_dy", "velocity_dx"),
+    STRAIN_MAPS: ("ddy_dy", "ddy_dx", "ddx_dy", "ddx_dx", "local_growth_rate"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,10 @@ def variables_of(result: TransportResult) -> list[Variable]:
         ("cost_target", result.cost_target, cost_um, "transport cost at the target pixel"),
     ):
         found.append(Variable(name, CANON, values, units, meaning))
-    return [*found, _work_maps(work, power)]
+    found.append(_work_maps(work, power))
+    if work.strain is not None:
+        found += _strain_variables(result)
+    return found
 
 
 def attributes_of(result: TransportResult) -> dict[str, Any]:
@@ -138,6 +146,7 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
             velocity_px=_velocity(work),
             velocity_valid=np.isfinite(work["velocity_dy"]),
             trace=tuple(TraceRecord(*map(float, record)) for record in plain_json.parse(attributes["trace"])),
+            **_strain(variables),
         ),
     )
 
@@ -170,6 +179,44 @@ def _work_maps(work: WorkMaps, power: int) -> Variable:
     units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px",) * 2)
     meaning = "maps per work pixel; potentials are NaN off the masks, displacements where unknown"
     return Variable(WORK_MAPS, DIMS[WORK_MAPS], values, units, meaning)
+
+
+def _strain_variables(result: TransportResult) -> list[Variable]:
+    """The strain on the work grid, from which a result is restored, and the maps of it on the canonical image."""
+    strain, growth = result.work.strain, result.work.local_growth_rate
+    assert strain is not None
+    assert growth is not None
+    shape = strain.shape[:2]
+    values = np.concatenate([np.moveaxis(strain.reshape(*shape, 4), -1, 0), growth[None]])
+    meaning = "gradient of the displacement and local growth rate per work pixel; NaN where unknown"
+    return [
+        Variable("areal_expansion", CANON, result.areal_expansion, "1/frame", "factor of areas less 1"),
+        Variable(
+            "anisotropy", CANON, result.anisotropy, "1/frame", "logarithm of the ratio of the principal stretches"
+        ),
+        Variable(
+            "stretch_direction_deg",
+            CANON,
+            result.stretch_direction_deg,
+            "degree",
+            "direction of the larger stretch, counter-clockwise from the right",
+        ),
+        Variable(
+            "local_growth_rate",
+            CANON,
+            result.local_growth_rate,
+            "1/frame",
+            "logarithm of the mass that descends from a pixel over its own",
+        ),
+        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1/frame",) * 5, meaning),
+    ]
+
+
+def _strain(variables: Mapping[str, NDArray[Any]]) -> dict[str, Float]:
+    if STRAIN_MAPS not in variables:
+        return {}
+    *entries, growth = variables[STRAIN_MAPS]
+    return {"strain": np.stack(entries, axis=-1).reshape(*growth.shape, 2, 2), "local_growth_rate": growth}
 
 
 def _coordinates(transform: GridTransform) -> list[Variable]:
