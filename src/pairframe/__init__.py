@@ -26,11 +26,13 @@ _HOME_OF = {
     "PlanOperator": "pairframe.maps",
     "W2Bounds": "pairframe.exact",
     "w2": "pairframe.exact",
+    "Sweep": "pairframe.results",
     "TransportResult": "pairframe.results",
     "load": "pairframe.results",
     "compare": "pairframe.pipeline",
     "compare_many": "pairframe.pipeline",
     "divergence": "pairframe.pipeline",
+    "sweep": "pairframe.pipeline",
     "PairframeError": "pairframe.errors",
 }
 
