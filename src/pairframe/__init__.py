@@ -26,6 +26,7 @@ _HOME_OF = {
     "PlanOperator": "pairframe.maps",
     "W2Bounds": "pairframe.exact",
     "w2": "pairframe.exact",
+    "Sweep": "pairframe.results",
     "TransportResult": "pairframe.results",
     "load": "pairframe.results",
     "BodyAxis": "pairframe.axis",
@@ -36,6 +37,7 @@ _HOME_OF = {
     "compare_many": "pairframe.pipeline",
     "divergence": "pairframe.pipeline",
     "flow_table": "pairframe.regions",
+    "sweep": "pairframe.pipeline",
     "PairframeError": "pairframe.errors",
 }
 

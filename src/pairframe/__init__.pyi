@@ -23,8 +23,10 @@ from pairframe.masks import write_mask as write_mask
 from pairframe.pipeline import compare as compare
 from pairframe.pipeline import compare_many as compare_many
 from pairframe.pipeline import divergence as divergence
+from pairframe.pipeline import sweep as sweep
 from pairframe.problem import TransportConfig as TransportConfig
 from pairframe.regions import flow_table as flow_table
+from pairframe.results import Sweep as Sweep
 from pairframe.results import TransportResult as TransportResult
 from pairframe.results import load as load
 

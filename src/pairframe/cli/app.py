@@ -182,6 +182,37 @@ def align(
 
 
 @app.command()
+@with_config_options
+def sweep(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Source mask, as for compare.")],
+    target: Annotated[str, typer.Argument(metavar="TGT", help="Target mask.")],
+    out: Output,
+    config: TransportConfig,
+    reach_um: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,X,...",
+            help="Reaches to compare, µm, increasing. Default: nine, from an eighth to twice the length of the objects, "
+            "unless only blurs are given.",
+        ),
+    ] = None,
+    blur_um: Annotated[
+        str | None, typer.Option(metavar="X,X,...", help="Blurs to compare, µm, increasing. Default: 2 pixels alone.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the sweep in the folder.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare two masks at several reaches or blurs; write a table, a figure and a recommendation."""
+    from pairframe.cli.sweep import SweepJob, run_sweep
+
+    job = SweepJob(
+        source=source, target=target, out=out, config=config, reach_um=reach_um, blur_um=blur_um, overwrite=overwrite
+    )
+    run_sweep(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
 def report(
     out: Results,
     title: Annotated[str | None, typer.Option(help="Heading; default: the name of the folder.")] = None,
