@@ -29,7 +29,8 @@ class SeriesPose:
     by_neighbours : bool
         Whether the runner-up was taken, because it fits the neighbours better and the reference almost as well.
     turn_deg : float or None
-        Turn of the pose from that of the frame before, 0 to 180; 180 if only one is mirrored. None for the first frame.
+        Turn of the pose from that of the frame before whose pose is determined, 0 to 180; 180 if only one is mirrored. None
+        for the first frame, and for one whose pose is undetermined.
     jumps : bool
         Whether that turn is a jump which the overlap with the frame before does not confirm: the runner-up would fit
         that frame as well.
@@ -55,18 +56,22 @@ def settle_series(poses: Sequence[Pose], read: Callable[[int], Mask]) -> list[Se
     read : callable
         Index of a frame to its mask; called only where neighbours have to be compared.
     """
-    if not poses:
-        return []
-    options = [_options(pose) for pose in poses]
-    overlaps = _Overlaps(read)
+    found = {i: SeriesPose(pose) for i, pose in enumerate(poses)}
+    # A mask that fits at any angle tells its neighbours nothing.
+    frames = [i for i, pose in enumerate(poses) if pose.status != PoseStatus.undetermined]
+    options = [_options(poses[i]) for i in frames]
+    overlaps = _Overlaps(lambda k: read(frames[k]))
     chosen = _best_path(options, overlaps)
-    found = [SeriesPose(options[0][chosen[0]], chosen[0] > 0)]
-    for i in range(1, len(poses)):
-        pose, before = options[i][chosen[i]], found[-1].pose
+    for k, i in enumerate(frames):
+        pose = options[k][chosen[k]]
+        if k == 0:
+            found[i] = SeriesPose(pose, chosen[k] > 0)
+            continue
+        before = found[frames[k - 1]].pose
         turn = pose.change.turn_between(before.change)
-        jumps = turn > JUMP_DEG and not _is_confirmed(overlaps, i, before, pose)
-        found.append(SeriesPose(pose, chosen[i] > 0, turn, jumps))
-    return found
+        jumps = turn > JUMP_DEG and not _is_confirmed(overlaps, k, before, pose)
+        found[i] = SeriesPose(pose, chosen[k] > 0, turn, jumps)
+    return list(found.values())
 
 
 def swapped(pose: Pose) -> Pose:
@@ -93,6 +98,8 @@ def _is_confirmed(overlaps: _Overlaps, i: int, before: Pose, pose: Pose) -> bool
 
 def _best_path(options: list[list[Pose]], overlaps: _Overlaps) -> list[int]:
     """Index of the option of every frame, by dynamic programming."""
+    if not options:
+        return []
     scores = np.array([pose.iou_after for pose in options[0]])
     back: list[np.ndarray] = []
     for i in range(1, len(options)):

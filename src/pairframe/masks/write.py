@@ -83,15 +83,13 @@ def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:
             f"dtype {mask.values.dtype}",
             "convert the density to float64, or write it as .npy",
         )
-    size: dict[str, object] = {} if px_size_um is None else {f"PhysicalSize{axis}": px_size_um for axis in "XY"}
+    size = {} if px_size_um is None else {f"PhysicalSize{axis}": px_size_um for axis in "XY"}
     units = {} if px_size_um is None else {f"PhysicalSize{axis}Unit": "\u00b5m" for axis in "XY"}
     note = {"Description": COVERAGE_NOTE} if mask.coverage else {}
-    metadata = {"axes": "YX", **size, **units, **note}
+    about: dict[str, object] = {"axes": "YX", **size, **units, **note}
     # Moved masks are mostly zeros and ones in eight bytes each: deflated they are 20 times smaller.
     compression = "zlib" if mask.coverage else None
-    tifffile.imwrite(
-        stream, mask.values, ome=True, photometric="minisblack", metadata=metadata, compression=compression
-    )
+    tifffile.imwrite(stream, mask.values, ome=True, photometric="minisblack", metadata=about, compression=compression)
 
 
 def _write_png(mask: Mask, stream: IO[bytes], path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import ndimage
@@ -53,13 +54,14 @@ def planted_cohort(
         length, bend, yolk = rng.uniform(230, 270), rng.uniform(0.5, 1.1), rng.uniform(40, 50)
         for t in range(n_frames):
             done = t / max(1, n_frames - 1)
-            about = {
-                "length_px": length * (1 + growth * done),
-                "bend": bend * (1 - 0.6 * done),
-                "thickness_px": 24 + 3 * done,
-            }
-            whole = embryo((420, 720), yolk_px=yolk - 10 * done, **about)
-            body = embryo((420, 720), yolk_px=0, **about)
+            draw = partial(
+                embryo,
+                (420, 720),
+                length_px=length * (1 + growth * done),
+                bend=bend * (1 - 0.6 * done),
+                thickness_px=24 + 3 * done,
+            )
+            whole, body = draw(yolk_px=yolk - 10 * done), draw(yolk_px=0.0)
             px = PX_SIZES_UM[int(rng.integers(len(PX_SIZES_UM)))]
             flipped = bool(flips and rng.random() < 0.5)
             turn = float(rng.uniform(-180, 180))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairframe.alignment import PoseStatus
-from pairframe.alignment.series import JUMP_DEG, SeriesPose
+from pairframe.alignment.series import SeriesPose
 from pairframe.types import Float
 
 # A value is an outlier if it is farther from the median of the cohort than this many robust standard deviations (1.4826
@@ -88,8 +88,8 @@ def _flags_of_pose(found: SeriesPose) -> list[Flag]:
     if found.by_neighbours:
         flags.append(Flag("by_neighbours", "of two poses, the one that fits its neighbours in the series was taken"))
     if found.jumps and found.turn_deg is not None:
-        how = "is mirrored" if found.turn_deg == 180.0 else f"turns by {found.turn_deg:.0f} degrees"
-        words = f"its pose {how} against the frame before, more than {JUMP_DEG:.0f} degrees, and their overlap does not confirm it"
+        how = "mirrored" if found.turn_deg == 180.0 else f"turned by {found.turn_deg:.0f} degrees"
+        words = f"its pose jumps: it is {how} against the frame before, and their overlap does not confirm it"
         flags.append(Flag("jump", words))
     if pose.landmark == "missing":
         flags.append(Flag("landmark_missing", "its landmark is missing: it was aligned by its outline alone"))

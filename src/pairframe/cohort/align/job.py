@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pairframe.alignment import Canvas, Pose, PoseStatus, Similarity, align
+from pairframe.alignment.align import FEWEST_PX
 from pairframe.alignment.pose import moved_onto
 from pairframe.alignment.resample import needed_box
 from pairframe.cohort.align.settings import AlignSettings
@@ -63,6 +64,7 @@ class AlignJob:
             read[key] = (read_area(task.source), read_landmark(task.reference_landmark))
         reference, reference_mark = read[key]
         mask, mark = read_area(task.target), read_landmark(task.landmark)
+        _check_size(mask, self.settings.kind)
         pose = align_with(reference, reference_mark, mask, mark, self.settings)
         return {
             "pair_id": task.pair_id,
@@ -130,6 +132,16 @@ def read_landmark(ref: MaskRef | None) -> Mask | None:
 def area_of(mask: Mask) -> float:
     """Area in square um, or pixels if no pixel size is known."""
     return float(mask.values.sum()) * Units(mask.px_size_um).px_area
+
+
+def _check_size(mask: Mask, kind: str) -> None:
+    least = 1 if kind == "shift" else FEWEST_PX
+    if mask.area_px < least:
+        raise AlignError(
+            "a mask with pixels" if kind == "shift" else f"a mask of at least {FEWEST_PX} pixels, which can be turned",
+            "an empty mask" if mask.is_empty else f"{mask.area_px} pixel{'s' if mask.area_px > 1 else ''}",
+            "check the segmentation, or leave out the row",
+        )
 
 
 def _landmark_offset(

@@ -18,7 +18,6 @@ from pairframe.cohort.align.settings import AlignSettings
 from pairframe.cohort.align.tasks import MaskOfCohort, ReferenceRef
 from pairframe.cohort.inputs.manifest import absolute
 from pairframe.cohort.inputs.tasks import MaskRef
-from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.progress import MaskScan
 from pairframe.errors import AlignError, PairframeError
 from pairframe.masks import Mask
@@ -74,7 +73,7 @@ def given_reference(
     return ReferenceRef(masks[0], masks[1])
 
 
-def choose_reference(masks: Sequence[MaskOfCohort], settings: AlignSettings, scan: MaskScan) -> str | Stopped:
+def choose_reference(masks: Sequence[MaskOfCohort], settings: AlignSettings, scan: MaskScan) -> str:
     """The id of the mask that is the reference of its cohort; see `RULE`.
 
     Masks that touch the border of their canvas, or whose landmark is missing, are taken only if there are no others.
@@ -85,8 +84,6 @@ def choose_reference(masks: Sequence[MaskOfCohort], settings: AlignSettings, sca
         looks = list(scan.over(threads.map(lambda one: _look(one, settings), spread), len(spread)))
     finally:
         threads.shutdown(cancel_futures=True)
-    if len(looks) < len(spread):
-        return Stopped()
     best = max((look.rank for look in looks), default=0)
     usable = [(one, look.area) for one, look in zip(spread, looks, strict=True) if look.rank == best > 0]
     if not usable:
@@ -105,8 +102,6 @@ def choose_reference(masks: Sequence[MaskOfCohort], settings: AlignSettings, sca
     scores: list[list[float]] = [[] for _ in candidates]
     for i in range(len(read)):
         for j in range(i):
-            if scan.is_stopping():
-                return Stopped()
             pose = align_with(*read[i], *read[j], settings)
             scores[i].append(pose.iou_after)
             scores[j].append(pose.iou_after)

@@ -150,15 +150,40 @@ def align_cohort(
     n_jobs = checked_jobs(jobs)
     masks = masks_of(read_frames(manifest), settings)
     given = None if reference is None else given_reference(reference, reference_landmark, settings)
-    if given is not None:  # a reference that cannot be used is refused before anything is written
-        place_reference(given, None, settings)
-    state = AlignState.open(Path(out).absolute(), overwrite=overwrite)
+    state = AlignState.read(Path(out).absolute())
+    # A reference that cannot be used, or does not fit, is refused before anything is written.
+    settled = _settled_reference(given, masks, settings, state, progress)
+    state.create(overwrite=overwrite)
     with RunMark(state.out) as mark, stop_on_interrupt(mark.stop) as is_stopping:
         run = _Run(settings, masks, state, AlignJob(settings, state.out, mark.token), is_stopping, progress)
         try:
-            return run.align(given, n_jobs, began)
+            return run.align(settled, n_jobs, began)
         finally:
             state.save()
+
+
+def _settled_reference(
+    given: ReferenceRef | None,
+    masks: Sequence[MaskOfCohort],
+    settings: AlignSettings,
+    state: AlignState,
+    progress: ProgressCallback | None,
+) -> Reference:
+    """The reference that is given, was chosen before, or is chosen now."""
+    if given is not None:
+        settled = place_reference(given, None, settings)
+    else:
+        by_id = {one.mask_id: one for one in masks}
+        chosen = state.about.get("chosen_reference")
+        if chosen not in by_id or state.about.get("landmark") != settings.landmark:
+            chosen = choose_reference(masks, settings, MaskScan(progress))
+            state.about |= {"chosen_reference": chosen, "landmark": settings.landmark}
+        one = by_id[str(chosen)]
+        settled = place_reference(ReferenceRef(one.frame.mask, one.landmark), one.mask_id, settings)
+    needed = canvas_around_middle(settled.mask, settled.change, settled.canvas)
+    if needed != settled.canvas.shape_hw:
+        raise does_not_fit("the reference", settled.canvas, needed)
+    return settled
 
 
 class _Run:
@@ -178,16 +203,12 @@ class _Run:
         self._scan = MaskScan(progress, is_stopping)
         self._digests = Digests()
 
-    def align(self, given: ReferenceRef | None, n_jobs: int, began: float) -> AlignedCohort:
-        reference = self._reference(given)
-        needed = canvas_around_middle(reference.mask, reference.change, reference.canvas)
-        if needed != reference.canvas.shape_hw:
-            raise does_not_fit("the reference", reference.canvas, needed)
+    def align(self, reference: Reference, n_jobs: int, began: float) -> AlignedCohort:
         tasks = [pose_task(one, reference.ref) for one in self._masks]
         keys = {task.pair_id: pose_key(task, self._settings, self._digests) for task in tasks}
         todo = [task for task in tasks if not self._is_known(task.pair_id, keys[task.pair_id])]
         with _Workers(self._job, min(n_jobs, len(self._masks))) as workers:
-            for row in self._rows_of(todo, workers, "masks aligned"):
+            for row in self._rows_of(todo, len(tasks), workers, "masks aligned"):
                 self._state.poses[row["pair_id"]] = {"key": keys[row["pair_id"]], "row": row}
                 self._state.save_when_due()
             poses = self._settled()
@@ -195,28 +216,13 @@ class _Run:
             marks = {task.pair_id: _place_key(task, keys[task.pair_id]) for task in place}
             left = [task for task in place if not self._is_written(task, marks[task.pair_id])]
             failed: dict[str, Row] = {}
-            for row in self._rows_of(left, workers, "masks written"):
+            for row in self._rows_of(left, len(place), workers, "masks written"):
                 if row["status"] == FAILED:
                     failed[row["pair_id"]] = row
                 else:
                     self._state.placed[row["pair_id"]] = str(marks[row["pair_id"]])
                 self._state.save_when_due()
         return self._finish(reference, poses, failed, len(left), len(place) - len(left), began)
-
-    def _reference(self, given: ReferenceRef | None) -> Reference:
-        """The reference that is given, was chosen before, or is chosen now."""
-        if given is not None:
-            return place_reference(given, None, self._settings)
-        by_id = {one.mask_id: one for one in self._masks}
-        chosen = self._state.about.get("chosen_reference")
-        if chosen not in by_id or self._state.about.get("landmark") != self._settings.landmark:
-            found = choose_reference(self._masks, self._settings, self._scan)
-            if isinstance(found, Stopped):
-                raise KeyboardInterrupt
-            chosen = found
-            self._state.about |= {"chosen_reference": chosen, "landmark": self._settings.landmark}
-        one = by_id[str(chosen)]
-        return place_reference(ReferenceRef(one.frame.mask, one.landmark), one.mask_id, self._settings)
 
     def _is_known(self, mask_id: str, key: str | None) -> bool:
         known = self._state.poses.get(mask_id)
@@ -226,11 +232,11 @@ class _Run:
     def _is_written(self, task: PlaceTask, place_key: str) -> bool:
         return self._state.placed.get(task.pair_id) == place_key and (self._job.out / task.file).is_file()
 
-    def _rows_of(self, tasks: Sequence[PairTask], workers: _Workers, unit: str) -> Iterator[Row]:
+    def _rows_of(self, tasks: Sequence[PairTask], total: int, workers: _Workers, unit: str) -> Iterator[Row]:
         """Rows as workers finish them; KeyboardInterrupt at the end if the run is stopping."""
         if tasks:
-            kept = {one.mask_id: "kept" for one in self._masks[len(tasks) :]}
-            tally = Tally(Plan(tuple(tasks), kept), len(self._masks), self._is_stopping, self._progress, unit)
+            kept = {str(place): "kept" for place in range(total - len(tasks))}
+            tally = Tally(Plan(tuple(tasks), kept), total, self._is_stopping, self._progress, unit)
             executor = workers.started()
             chunks = cut_into_chunks(tasks, executor.n_workers, TransportConfig(), self._scan)
             if not isinstance(chunks, Stopped):

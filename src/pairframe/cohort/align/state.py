@@ -40,24 +40,27 @@ class AlignState:
         self._saved_at = time.monotonic()
 
     @classmethod
-    def open(cls, out: Path, *, overwrite: bool = False) -> AlignState:
-        """Create the folder, or read the state of one that an alignment wrote."""
+    def read(cls, out: Path) -> AlignState:
+        """The state of a folder; an empty one if there is none. Nothing is written."""
         state = cls(out)
-        with disk.write_errors(out):
-            out.mkdir(parents=True, exist_ok=True)
-            found = {path.name for path in out.iterdir() if not path.name.startswith(files.TEMPORARY)}
-            foreign = sorted(found - OUR_NAMES)
-            if foreign and ALIGN_STATE not in found and not overwrite:
-                raise StoreError(
-                    "an empty folder, or one with aligned masks",
-                    f"{str(out)!r}, which holds {ascii(foreign[0])[:80]}",
-                    "choose another folder, or use overwrite to add the masks to this one",
-                )
-            (out / MASKS).mkdir(exist_ok=True)
         values = read_state(out)
         if values is not None:
             state.poses, state.placed, state.about = values["poses"], values["placed"], values["about"]
         return state
+
+    def create(self, *, overwrite: bool = False) -> None:
+        """Create the folder. One that holds other files is refused unless `overwrite` is true; they stay."""
+        with disk.write_errors(self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
+            found = {path.name for path in self.out.iterdir() if not path.name.startswith(files.TEMPORARY)}
+            foreign = sorted(found - OUR_NAMES)
+            if foreign and ALIGN_STATE not in found and not overwrite:
+                raise StoreError(
+                    "an empty folder, or one with aligned masks",
+                    f"{str(self.out)!r}, which holds {ascii(foreign[0])[:80]}",
+                    "choose another folder, or use overwrite to add the masks to this one",
+                )
+            (self.out / MASKS).mkdir(exist_ok=True)
 
     def save_when_due(self) -> None:
         """Write the state if the last time is long enough ago."""
