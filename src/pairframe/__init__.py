@@ -16,6 +16,7 @@ _HOME_OF = {
     "Pose": "pairframe.alignment",
     "align": "pairframe.alignment",
     "canonical_pose": "pairframe.alignment",
+    "align_cohort": "pairframe.cohort",
     "BoxYX": "pairframe.frame",
     "GridTransform": "pairframe.frame",
     "propose_bucket_shapes": "pairframe.frame",

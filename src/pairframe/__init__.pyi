@@ -6,6 +6,7 @@ from pairframe.axis import BodyAxis as BodyAxis
 from pairframe.axis import axis_profile as axis_profile
 from pairframe.axis import body_axis as body_axis
 from pairframe.axis import radial_profile as radial_profile
+from pairframe.cohort import align_cohort as align_cohort
 from pairframe.engines import Status as Status
 from pairframe.engines import solve as solve
 from pairframe.engines.backends import backends as backends

@@ -8,6 +8,7 @@ from pairframe.testing.cells import CellScene, cell_scene
 from pairframe.testing.closed_forms import Gaussian, GaussianAnswer, unbalanced_gaussians
 from pairframe.testing.conformance import EngineSuite
 from pairframe.testing.planted import PlantedPair, planted_pair
+from pairframe.testing.planted_cohort import PlantedFrame, planted_cohort
 from pairframe.testing.problems import CASES, Case
 from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
 from pairframe.testing.symmetric import SymmetricPair, symmetric_pair
@@ -20,6 +21,7 @@ __all__ = [
     "EngineSuite",
     "Gaussian",
     "GaussianAnswer",
+    "PlantedFrame",
     "PlantedPair",
     "SymmetricPair",
     "agreement",
@@ -27,6 +29,7 @@ __all__ = [
     "disc",
     "embryo",
     "growing_embryo",
+    "planted_cohort",
     "planted_pair",
     "symmetric_pair",
     "tiny_and_huge_embryo",
