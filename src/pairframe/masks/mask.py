@@ -76,6 +76,31 @@ class Mask:
         """Make a mask from anything that numpy can convert to an (H, W) array."""
         return cls(array, px_size_um=px_size_um, source=source, density=density)  # type: ignore[arg-type]
 
+    @classmethod
+    def _of_own_density(
+        cls,
+        values: NDArray[np.float64],
+        px_size_um: float | None,
+        source: str | None,
+        history: tuple[str, ...],
+        *,
+        coverage: bool = False,
+    ) -> Mask:
+        """A density from an array that no one else holds, finite and not negative: neither checked nor copied."""
+        values.flags.writeable = False
+        mask = object.__new__(cls)
+        for name, value in (
+            ("values", values.view()),
+            ("px_size_um", px_size_um),
+            ("source", source),
+            ("history", history),
+            ("density", True),
+            ("inside_value", 1),
+            ("coverage", coverage),
+        ):
+            object.__setattr__(mask, name, value)
+        return mask
+
     @property
     def shape_hw(self) -> tuple[int, int]:
         """Height and width of the canvas, pixels."""
