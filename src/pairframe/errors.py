@@ -80,6 +80,10 @@ class AlignError(InputError):
     """Masks that cannot be aligned, or a pose that cannot be applied."""
 
 
+class AxisError(InputError):
+    """A mask without a body axis, or a profile that cannot be computed."""
+
+
 class GoldenTestError(PairframeError, AssertionError):
     """A golden test of the pair frame failed at run time: a bug in pairframe, not in the input."""
 

@@ -38,6 +38,8 @@ ORDER = [
     "exact",
     "results",
     "pipeline",
+    "regions",
+    "axis",
     "analysis",
     "cohort",
     "report",

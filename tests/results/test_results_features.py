@@ -38,7 +38,9 @@ def result_with(velocity_px: Float, mass: Float | None = None, **config: object)
 
 
 def test_a_row_has_every_feature_and_each_is_one_of_the_schema() -> None:
-    features = features_of(pf.compare(disc(SHAPE, (20, 20), 7), disc(SHAPE, (20, 23), 8)))
+    features = features_of(
+        pf.compare(disc(SHAPE, (20, 20), 7), disc(SHAPE, (20, 23), 8), pf.TransportConfig(strain=True))
+    )
     assert set(features) == {column.name for column in FEATURES}
     assert all(type(value) is float and math.isfinite(value) for value in features.values())
 
@@ -92,7 +94,7 @@ def test_intensities_have_no_area_and_an_empty_mask_no_motion() -> None:
 def test_neither_padding_nor_buckets_nor_the_place_on_the_canvas_change_a_feature() -> None:
     def found(corner: int, **config: object) -> dict[str, float]:
         a, b = disc((90, 110), (20 + corner, 22 + corner), 9), disc((90, 110), (22 + corner, 26 + corner), 10)
-        return features_of(pf.compare(a, b, pf.TransportConfig(tol=1e-11, **config)))  # type: ignore[arg-type]
+        return features_of(pf.compare(a, b, pf.TransportConfig(tol=1e-11, strain=True, **config)))  # type: ignore[arg-type]
 
     expected = found(0)
     for other in (found(0, pad=3), found(30), found(0, crop_policy="bucketed", bucket_shapes=((80, 96),))):

@@ -35,6 +35,8 @@ CASES = {
         pf.TransportConfig(mass_mode="intensity", debias=False),
     ),
     "single precision": lambda: small_result(dtype="float32", tol=1e-4),
+    "strain": lambda: small_result(strain=True, downsample_factor=2, blur_um=4.0),
+    "strain of an empty target": lambda: pf.compare(SOURCE, np.zeros(SHAPE, bool), pf.TransportConfig(strain=True)),
     "one pixel": lambda: pf.compare(np.ones((1, 1)), np.ones((1, 1))),
 }
 

@@ -157,6 +157,37 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
     return out
 
 
+def splat_weights(yx: Int, px: float, change: Similarity, canvas: Canvas) -> tuple[Int, Float]:
+    """The pixels onto which `resample` divides each pixel, and the parts that they get.
+
+    Parameters
+    ----------
+    yx : (n, 2)
+        Rows and columns of the pixels, with sides of `px`.
+
+    Returns
+    -------
+    at : (n, k, 2) int
+        Rows and columns on the canvas, some of them repeatedly.
+    weights : (n, k)
+        Each pixel's sum to 1.
+    """
+    pixel_map = _PixelMap.of(change, px, canvas)
+    if pixel_map.is_exact:
+        pixels = yx @ np.rint(pixel_map.matrix).astype(np.intp).T + np.rint(pixel_map.offset).astype(np.intp)
+        return pixels[:, None], np.ones((len(yx), 1))
+    side = pixel_map.samples_per_side
+    within = (np.arange(side) + 0.5) / side - 0.5
+    samples = np.stack(np.meshgrid(within, within, indexing="ij"), axis=-1).reshape(-1, 2)
+    moved = (yx[:, None] + samples) @ pixel_map.matrix.T + pixel_map.offset
+    corner = np.floor(moved)
+    part = moved - corner
+    steps = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+    at = corner[:, :, None].astype(np.intp) + steps
+    weights = np.where(steps == 1, part[:, :, None], 1.0 - part[:, :, None]).prod(axis=-1) / side**2
+    return at.reshape(len(yx), -1, 2), weights.reshape(len(yx), -1)
+
+
 def _require_fit(box: tuple[int, int, int, int], canvas: Canvas) -> None:
     height, width = canvas.shape_hw
     if box[0] >= 0 and box[1] < height and box[2] >= 0 and box[3] < width:

@@ -47,6 +47,7 @@ HELP = {
     "coord_scale": "Factor on work coordinates before costs are computed.",
     "align": "Move the target onto the source first; none compares the masks as they are.",
     "allow_flip": "Let the alignment mirror the target.",
+    "strain": "Also map how the tissue is stretched (gradient of the displacement) and where it grows.",
     "debug": "Check the frame and the mass balance at run time.",
 }
 
@@ -64,6 +65,7 @@ PANELS = {
             "debias",
             "align",
             "allow_flip",
+            "strain",
         ),
         MEANING,
     ),

@@ -10,7 +10,7 @@ from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
 from pairframe.frame import GridTransform, golden
 from pairframe.pipeline.frame import frame_pair
-from pairframe.pipeline.maps import empty_maps, read_maps
+from pairframe.pipeline.maps import check_blur_of_strain, empty_maps, read_maps
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
@@ -54,6 +54,7 @@ def compare(
         raise FrameError("a GridTransform", type(transform).__name__, "make one with GridTransform.from_pair")
     densities = read_pair(mask_a, mask_b, config, transform)
     work = frame_pair(densities, transform)
+    check_blur_of_strain(work)
     start = None
     if init is not None:
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)

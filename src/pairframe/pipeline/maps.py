@@ -8,12 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairframe.engines import Status
-from pairframe.maps import Divergence, FeasiblePart, PlanOperator, displacement, feasible_part, spread_part
+from pairframe.errors import ConfigError
+from pairframe.maps import (
+    Divergence,
+    FeasiblePart,
+    PlanOperator,
+    displacement,
+    feasible_part,
+    local_growth_rate,
+    map_gradient,
+    spread_part,
+    strain,
+)
 from pairframe.notices import Notice
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.solve import PairSolution
 from pairframe.problem import plan_cost_plus_entropy
 from pairframe.types import Bool, Float
+
+LEAST_BLUR_OF_STRAIN_WORK_PX = 1.0  # below it the mean target follows the pixels in steps, and so does its gradient
 
 
 @dataclass(frozen=True)
@@ -34,14 +47,20 @@ class PairMaps:
     part : FeasiblePart
         Created, destroyed and moved mass.
     velocity : (Hw, Ww, 2)
-        Displacement of the source, (dy, dx) in work px per frame.
+        Displacement of the source, (dy, dx) in work px.
     velocity_valid : (Hw, Ww) bool
         Where the displacement is known.
     terms : PlanTerms
     divergence : Divergence
     noise_floors : (float, float)
         Of source and target; shares of their masses.
+    debiased_cost : float
+        See `_debiased_cost`; NaN without transport.
     notices : tuple of Notice
+    strain : (Hw, Ww, 2, 2), optional
+        Gradient of the displacement, rows dy, dx and columns d/dy, d/dx, 1/frame; NaN where the displacement is not known.
+    local_growth_rate : (Hw, Ww), optional
+        1/frame; NaN likewise.
     """
 
     part: FeasiblePart
@@ -50,7 +69,10 @@ class PairMaps:
     terms: PlanTerms
     divergence: Divergence
     noise_floors: tuple[float, float]
+    debiased_cost: float = math.nan
     notices: tuple[Notice, ...] = ()
+    strain: Float | None = None
+    local_growth_rate: Float | None = None
 
 
 def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
@@ -68,10 +90,12 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         self_displacement = np.full(part.displacement.shape, np.nan)
         self_displacement[problem.support_a] = solved.self_source.displacement
     velocity, valid = displacement(part, self_displacement if config.debias else None)
+    debiased_cost = _debiased_cost(part, solved)
     if solved.samples is not None:
         source, target = solved.samples
         part = spread_part(part, source, target, work.mass_source, work.mass_target)
         velocity, valid = source.spread(velocity), source.spread(valid)
+    gradient, growth = _strain_and_growth(plan, solved, valid) if config.strain else (None, None)
     return PairMaps(
         part=part,
         velocity=velocity,
@@ -79,14 +103,40 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         terms=_plan_terms(plan, solved.mass_scale),
         divergence=solved.divergence,
         noise_floors=noise_floors,
+        debiased_cost=debiased_cost,
         notices=tuple(_notices(work, solved)),
+        strain=gradient,
+        local_growth_rate=growth,
     )
+
+
+def check_blur_of_strain(work: WorkPair) -> None:
+    """Refuse a strain that the work grid cannot resolve, before anything is solved."""
+    config, scales = work.config, work.scales
+    blur_px = math.sqrt(scales.epsilon_work(config.epsilon, config.blur_um))
+    if config.strain and blur_px < LEAST_BLUR_OF_STRAIN_WORK_PX * (1 - 1e-9):
+        unit, size = work.transform.units.length, work.transform.work_px_size_um
+        raise ConfigError(
+            f"a blur of at least one work pixel ({size:.4g} {unit}) with strain",
+            f"{blur_px * size:.4g} {unit}",
+            f"use blur_um={size:.4g} or more, or a smaller downsample_factor",
+            "strain",
+        )
+
+
+def _strain_and_growth(plan: PlanOperator, solved: PairSolution, valid: Bool) -> tuple[Float, Float]:
+    """Both maps where the displacement is known. The self-problem is on its own grid, but its pixels have the same order."""
+    own = plan if plan.problem.is_symmetric else PlanOperator.of(solved.self_source.solution)
+    gradient = strain(plan, map_gradient(own))
+    growth = local_growth_rate(plan, *solved.masses)
+    return np.where(valid[..., None, None], gradient, np.nan), np.where(valid, growth, np.nan)
 
 
 def empty_maps(work: WorkPair) -> PairMaps:
     """The maps of a pair with one empty mask: all mass of the other is destroyed or created."""
     part = _part_without_transport(work.mass_source, work.mass_target)
     velocity, valid = displacement(part)
+    unknown = np.full(velocity.shape[:-1], np.nan) if work.config.strain else None
     penalty = 0.0
     for mass, side in zip((work.mass_source, work.mass_target), work.penalties, strict=True):
         total = float(mass.sum())
@@ -99,7 +149,24 @@ def empty_maps(work: WorkPair) -> PairMaps:
         terms=PlanTerms(0.0, 0.0, penalty),
         divergence=Divergence(math.nan, math.nan),
         noise_floors=(math.nan, math.nan),
+        strain=None if unknown is None else np.full((*velocity.shape, velocity.shape[-1]), np.nan),
+        local_growth_rate=unknown,
     )
+
+
+def _debiased_cost(part: FeasiblePart, solved: PairSolution) -> float:
+    """Transport cost of a plan less that of mass at rest, mass times work px^2 (``euclidean``: work px).
+
+    The blur spreads mass that does not move, at a cost of about blur^2 per unit. The self-problems say how much for each pixel;
+    the mean over source and target is subtracted. So a mask against itself costs nothing, a mask shifted by k costs k^2
+    per unit of mass, and swapping source and target changes nothing.
+    """
+    problem = solved.solution.problem
+    if problem.is_symmetric:
+        return 0.0
+    at_rest = float(part.left[problem.support_a] @ solved.self_source.mean_cost)
+    at_rest += float(part.arrived[problem.support_b] @ solved.self_target.mean_cost)
+    return part.transport_cost - 0.5 * at_rest
 
 
 def _plan_terms(plan: PlanOperator, mass_scale: float) -> PlanTerms:

@@ -114,6 +114,7 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "versions": dict(_versions(config.backend)),
         "notices": (*work.notices, *maps.notices),
         "pose": work.pose,
+        "debiased_transport_cost_um2": scales.cost_um_from_cost_work(maps.debiased_cost),
     }
 
 
@@ -128,6 +129,8 @@ def _shared_work_maps(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "velocity_valid": maps.velocity_valid,
         "cost_source": maps.part.cost_source,
         "cost_target": maps.part.cost_target,
+        "strain": maps.strain,
+        "local_growth_rate": maps.local_growth_rate,
     }
 
 

@@ -80,6 +80,9 @@ class TransportConfig:
         Move the target onto the source first; see `pairframe.align`. ``none`` compares the masks as they are given.
     allow_flip : bool
         Whether the target may be mirrored for that.
+    strain : bool
+        Also compute the gradient of the displacement and the local growth rate; see `TransportResult.strain`. They need
+        squared distances, every pixel and a debiased displacement.
 
     Notes
     -----
@@ -118,6 +121,7 @@ class TransportConfig:
     allow_flip: bool = False
     moved_mass: float | None = None
     moved_share: float | None = None
+    strain: bool = False
 
     def __post_init__(self) -> None:
         self._check_scales()
@@ -147,8 +151,9 @@ class TransportConfig:
         if self.tol >= 1:
             raise ConfigError("tol below 1", repr(self.tol), "it is a relative error, e.g. 1e-6", "tol")
         checks.choice(self.align, "align", ALIGN_KINDS, error=ConfigError)
-        for name in ("allow_clipping", "debias", "debug", "allow_flip"):
+        for name in ("allow_clipping", "debias", "debug", "allow_flip", "strain"):
             self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
+        self._check_strain()
 
     @property
     def penalties_ab(self) -> tuple[str, str]:
@@ -219,6 +224,21 @@ class TransportConfig:
             raise ConfigError(
                 f'penalty="partial" with {moved[0]}', repr(self.penalty), f"leave out penalty, or {moved[0]}", "penalty"
             )
+
+    def _check_strain(self) -> None:
+        needs = (
+            ("metric", "sqeuclidean", "for other distances the gradient is not a covariance of the plan"),
+            ("max_support_points", None, "samples do not resolve how neighbouring pixels separate"),
+            ("debias", True, "the bias of the blur is a contraction, which would count as strain"),
+        )
+        for name, needed, why in needs:
+            if self.strain and getattr(self, name) != needed:
+                raise ConfigError(
+                    f"{name}={needed!r} with strain",
+                    repr(getattr(self, name)),
+                    f"leave out {name} or strain: {why}",
+                    name,
+                )
 
     def _checked_penalty(self) -> str | tuple[str, str]:
         if isinstance(self.penalty, str):

@@ -62,7 +62,8 @@ def result_layers(
     Returns
     -------
     list of (data, properties, kind): source and target (labels; images when masses are intensities), created and destroyed
-    (images, mass per pixel), displacement (vectors, only where it is known). Where lengths are in pixels the scale is 1.
+    (images, mass per pixel), displacement (vectors, only where it is known) and, if computed, areal expansion, anisotropy and
+    local growth rate (images, hidden at first). Where lengths are in pixels the scale is 1.
     """
     transform, work = result.transform, result.work
     scale = (result.units.px_size, result.units.px_size)
@@ -96,6 +97,15 @@ def result_layers(
         layers.append((mass, properties(name, "mass per pixel", **look), "image"))
     look = {"edge_width": 0.3, "length": 1.0, "edge_color": "white", "vector_style": "arrow"}
     layers.append((displacement_vectors(result), properties("displacement", "px", **look), "vectors"))
+    if work.strain is not None:
+        for name, values in (
+            ("areal expansion", result.areal_expansion),
+            ("anisotropy", result.anisotropy),
+            ("local growth rate", result.local_growth_rate),
+        ):
+            layers.append(
+                (values, {**properties(name, "1/frame", colormap="twilight_shifted"), "visible": False}, "image")
+            )
     return layers
 
 

@@ -19,6 +19,7 @@ from pairframe.results.result import TransportResult
 from pairframe.results.row_units import column_unit
 from pairframe.results.rows import result_row
 from pairframe.results.schema import BY_NAME
+from pairframe.results.variables import LABELS, STRAIN_MAPS
 
 CHANNELS = ("source", "target", "created", "destroyed", "dy", "dx", "speed")
 _IMAGEJ_UM = (1e-9, 1e9)  # ImageJ keeps 1 / size as a ratio of two 32-bit integers
@@ -30,7 +31,7 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
 
     float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
-    (um/frame, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
+    (um, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
     """
     import tifffile
 
@@ -100,6 +101,11 @@ def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
     um_per_cost = result.scales.cost_um_from_cost_work(1.0)
     unit = result.units.length
     cost = f"cost_{{}}_{unit}2" if result.scales.power == 2 else f"cost_{{}}_{unit}"
+    strained = {}
+    if work.strain is not None and work.local_growth_rate is not None:
+        entries = dict(zip(LABELS[STRAIN_MAPS], work.strain[y, x].reshape(-1, 4).T, strict=False))
+        strained = {f"{name}_per_frame": values for name, values in entries.items()}
+        strained["local_growth_rate_per_frame"] = work.local_growth_rate[y, x]
     return {
         "work_y": y,
         "work_x": x,
@@ -114,6 +120,7 @@ def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
         f"speed_{unit}_per_frame": np.hypot(velocity_um[:, 0], velocity_um[:, 1]),
         cost.format("source"): work.cost_source[y, x] * um_per_cost,
         cost.format("target"): work.cost_target[y, x] * um_per_cost,
+        **strained,
     }
 
 

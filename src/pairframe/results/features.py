@@ -16,6 +16,7 @@ from pairframe.frame import tight_box
 from pairframe.problem import penalty_class
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import BAND_EDGES_BLUR, BAND_NAMES, FEATURES
+from pairframe.results.strain_maps import anisotropy, areal_expansion
 from pairframe.types import Bool, Float
 
 Place = tuple[EllipsisType | slice, ...]  # of pixels, along all axes of the grid
@@ -35,7 +36,7 @@ class Parts:
     Attributes
     ----------
     velocity_px : (H, W, 2)
-        Displacement on the smallest box around the pixels where it is known, work px/frame.
+        Displacement on the smallest box around the pixels where it is known, work px.
     valid : (H, W) bool
         Where it is known.
     weight : (H, W)
@@ -47,6 +48,7 @@ class Parts:
         self.result = result
         self.velocity_px, self.valid = result.work.velocity_px[box], result.work.velocity_valid[box]
         self.weight = left_mass(result)[box]
+        self._box = box
 
     @property
     def total(self) -> float:
@@ -62,7 +64,7 @@ class Parts:
 
     @cached_property
     def moved(self) -> tuple[Float, Float]:
-        """Displacements (N, 2) in um/frame of the pixels that mass left, and that mass (N,)."""
+        """Displacements (N, 2) in um of the pixels that mass left, and that mass (N,)."""
         on = self.weight > 0
         return self.velocity_px[on] * self.result.transform.work_px_size_um, self.weight[on]
 
@@ -87,10 +89,22 @@ class Parts:
 
     @cached_property
     def expansion_and_rotation(self) -> tuple[Float, Float]:
-        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so 1/frame in any unit."""
+        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so the same in any unit."""
         fields = np.ascontiguousarray(np.moveaxis(self.velocity_px, -1, 0))
         (dy_by_y, dx_by_y), (dy_by_x, dx_by_x) = (known_difference(fields, self.valid, axis) for axis in (0, 1))
         return dy_by_y + dx_by_x, dy_by_x - dx_by_y
+
+    @cached_property
+    def strain(self) -> Float:
+        """Gradient of the displacement (H, W, 2, 2), 1/frame; NaN if it was not computed."""
+        found = self.result.work.strain
+        return np.full((*self.valid.shape, 2, 2), np.nan) if found is None else found[self._box]
+
+    @cached_property
+    def local_growth_rate(self) -> Float:
+        """(H, W), 1/frame; NaN if it was not computed, or no mass is left."""
+        found = self.result.work.local_growth_rate
+        return np.full(self.valid.shape, np.nan) if found is None else found[self._box]
 
     @cached_property
     def response(self) -> tuple[float, float]:
@@ -272,5 +286,9 @@ FUNCTIONS: Mapping[str, Callable[[Parts], float]] = {
     "rotation_rms": lambda of: of.rms_of(of.expansion_and_rotation[1]),
     "shift_response_long": lambda of: of.response[0],
     "shift_response_short": lambda of: of.response[1],
+    "areal_expansion_mean": lambda of: of.mean_of(areal_expansion(of.strain)),
+    "areal_expansion_rms": lambda of: of.rms_of(areal_expansion(of.strain)),
+    "anisotropy_mean": lambda of: of.mean_of(anisotropy(of.strain)),
+    "local_growth_rate_rms": lambda of: of.rms_of(of.local_growth_rate),
     **{name: lambda of, number=number: of.bands[number] for number, name in enumerate(BAND_NAMES)},  # type: ignore[misc]
 }

@@ -18,6 +18,7 @@ from pairframe.report.figures.panels import (
     speed_map,
 )
 from pairframe.report.figures.summary import result_overview, summary_figure, summary_size_in
+from pairframe.report.figures.sweep import sweep_figure, sweep_size_in
 from pairframe.report.figures.thumbnail import thumbnail
 from pairframe.report.interpolation import Interpolation, interpolation_frames
 from pairframe.report.style import (
@@ -62,6 +63,8 @@ __all__ = [
     "speed_map",
     "summary_figure",
     "summary_size_in",
+    "sweep_figure",
+    "sweep_size_in",
     "thumbnail",
     "velocity_arrows",
     "write_movie",
