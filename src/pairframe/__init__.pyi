@@ -2,6 +2,7 @@ from pairframe._version import __version__ as __version__
 from pairframe.alignment import Pose as Pose
 from pairframe.alignment import align as align
 from pairframe.alignment import canonical_pose as canonical_pose
+from pairframe.alignment import stage_drift as stage_drift
 from pairframe.cohort import align_cohort as align_cohort
 from pairframe.engines import Status as Status
 from pairframe.engines import solve as solve
