@@ -13,6 +13,7 @@ from helpers.planted_table import write_table, wrong_poses
 
 import pairframe as pf
 from pairframe.cohort import AlignedCohort, read_tasks, run_cohort
+from pairframe.cohort.align.manifest import COLUMNS
 from pairframe.errors import AlignError, ManifestError, StoreError
 from pairframe.report.html import write_contact_sheet
 from pairframe.results import ResultStore
@@ -287,3 +288,10 @@ def test_other_folders_and_aligned_tables_are_refused(planted: Planted, tmp_path
     (tmp_path / "full" / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match="an empty folder, or one with aligned masks"):
         pf.align_cohort(done.out.parent / "frames.csv", tmp_path / "full", **CANVAS)
+
+
+def test_the_documented_columns_are_those_of_the_table(planted: Planted) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "alignment.md").read_text()
+    for name, meaning in COLUMNS.items():
+        assert f"| `align_{name}` | {meaning} |" in page
+    assert set(rows_of(planted[1].out)[0]) >= {f"align_{name}" for name in COLUMNS}
