@@ -5,7 +5,9 @@ It reads no files and solves nothing.
 """
 
 from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
+from pairframe.report.figures.contact_sheet import Tile, contact_sheet
 from pairframe.report.figures.convergence import convergence_plot
+from pairframe.report.figures.drift import drift_figure
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
 from pairframe.report.figures.morph import morph_strip
 from pairframe.report.figures.movie import write_movie
@@ -48,12 +50,15 @@ __all__ = [
     "SPEED_MAP",
     "TARGET_COLOUR",
     "Interpolation",
+    "Tile",
     "add_scale_bar",
+    "contact_sheet",
     "convergence_plot",
     "cost_source_map",
     "cost_target_map",
     "created_map",
     "destroyed_map",
+    "drift_figure",
     "frame_overview",
     "interpolation_frames",
     "morph_strip",
