@@ -80,6 +80,9 @@ class TransportConfig:
         Move the target onto the source first; see `pairframe.align`. ``none`` compares the masks as they are given.
     allow_flip : bool
         Whether the target may be mirrored for that.
+    invert, min_area_um2, largest, fill_holes
+        Clean both masks first, in this order: take the background for the objects, drop objects of a smaller area (px without a
+        pixel size), keep only the largest one, fill holes. See `pairframe.masks.clean_mask`.
 
     Notes
     -----
@@ -118,6 +121,10 @@ class TransportConfig:
     allow_flip: bool = False
     moved_mass: float | None = None
     moved_share: float | None = None
+    invert: bool = False
+    min_area_um2: float | None = None
+    largest: bool = False
+    fill_holes: bool = False
 
     def __post_init__(self) -> None:
         self._check_scales()
@@ -147,8 +154,9 @@ class TransportConfig:
         if self.tol >= 1:
             raise ConfigError("tol below 1", repr(self.tol), "it is a relative error, e.g. 1e-6", "tol")
         checks.choice(self.align, "align", ALIGN_KINDS, error=ConfigError)
-        for name in ("allow_clipping", "debias", "debug", "allow_flip"):
+        for name in ("allow_clipping", "debias", "debug", "allow_flip", "invert", "largest", "fill_holes"):
             self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
+        self._check_cleaning()
 
     @property
     def penalties_ab(self) -> tuple[str, str]:
@@ -159,6 +167,11 @@ class TransportConfig:
     def mass(self) -> MassMode:
         """`mass_mode` with its properties."""
         return MassMode.parse(self.mass_mode)
+
+    @property
+    def cleans(self) -> bool:
+        """Whether masks are cleaned before they are compared."""
+        return self.invert or self.largest or self.fill_holes or self.min_area_um2 is not None
 
     @property
     def units(self) -> Units:
@@ -218,6 +231,18 @@ class TransportConfig:
         if self.penalty != "partial":
             raise ConfigError(
                 f'penalty="partial" with {moved[0]}', repr(self.penalty), f"leave out penalty, or {moved[0]}", "penalty"
+            )
+
+    def _check_cleaning(self) -> None:
+        if self.min_area_um2 is not None:
+            self._set_positive("min_area_um2")
+        if self.cleans and self.mass.takes_density:
+            given = [name for name in ("invert", "min_area_um2", "largest", "fill_holes") if getattr(self, name)]
+            raise ConfigError(
+                f"no {given[0]} with mass_mode={self.mass_mode!r}, whose images are not masks",
+                f"{given[0]}={getattr(self, given[0])!r}",
+                "clean and threshold the images first, or use another mass_mode",
+                given[0],
             )
 
     def _checked_penalty(self) -> str | tuple[str, str]:

@@ -6,22 +6,25 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pairframe.cohort.inputs.manifest import absolute, read_manifest
 from pairframe.cohort.inputs.pairing import Frame, natural_key, pair_frames
+from pairframe.cohort.inputs.stacks import stack_frames
 from pairframe.cohort.inputs.tables import SUFFIXES
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
-from pairframe.errors import ManifestError
-from pairframe.masks import count_pages, list_labels
+from pairframe.errors import InputError, ManifestError
+from pairframe.masks import MaskSpec, parse_spec
 from pairframe.masks.readers import FORMATS
+from pairframe.masks.spec import path_exists
 from pairframe.results import ResultStore
 from pairframe.results.store import OUR_NAMES
 
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
-def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTask]:
+def read_tasks(manifest: Manifest, pairing: str = "consecutive", axes: str | None = None) -> list[PairTask]:
     """All pairs to compare. Only names and headers are read, and nothing is written.
 
     Parameters
@@ -29,22 +32,28 @@ def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTas
     manifest : path or tasks
         A .csv, .tsv or .parquet table of pairs or frames; a folder of frames (one series), or of folders of frames (a
         series each); a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
-        is a series; or tasks made by hand.
+        is a series, or with ``:all`` at its end all labels of a page are one mask; or tasks made by hand.
     pairing : str
         How frames make pairs; see `pair_frames`.
+    axes : str, optional
+        Letters of the axes of a stack, such as ``TZYX``; see `stack_frames`.
     """
-    tasks = _read(os.fspath(manifest), pairing) if isinstance(manifest, str | os.PathLike) else list(manifest)
+    tasks = _read(os.fspath(manifest), pairing, axes) if isinstance(manifest, str | os.PathLike) else list(manifest)
     check_tasks(tasks)
     return tasks
 
 
-def _read(text: str, pairing: str) -> list[PairTask]:
+def _read(text: str, pairing: str, axes: str | None) -> list[PairTask]:
     path = Path(text)
     suffix = path.suffix.lower()
+    stack = _as_stack(text)
+    if stack is not None:
+        frames, notices = stack_frames(stack, axes)
+        return [replace(task, notices=notices) for task in pair_frames(frames, pairing)]
+    if axes is not None:
+        raise ManifestError("axes with a stack of labels", f"axes={axes!r} with {text!r}", "leave axes out", "axes")
     if suffix in SUFFIXES:
         return read_manifest(path, pairing)
-    if suffix in FORMATS and path.exists():
-        return pair_frames(_stack(path), pairing)
     if path.is_dir():
         return pair_frames(_folder(path), pairing)
     if glob.has_magic(text):
@@ -56,6 +65,23 @@ def _read(text: str, pairing: str) -> list[PairTask]:
         f"{text!r}, " + ("which is none of these" if path.exists() else "which does not exist"),
         "check the path; a pattern needs quotes around it, such as 'masks/*.png'",
     )
+
+
+def _as_stack(text: str) -> MaskSpec | None:
+    """The stack that a text names, such as ``labels.tif``, ``labels.tif:all`` or ``labels.npz/tracks``; None if it names none."""
+    if Path(text).suffix.lower() in SUFFIXES:
+        return None
+    try:
+        spec = parse_spec(text)
+    except InputError:
+        return None
+    if spec.path.suffix.lower() not in FORMATS or not path_exists(spec.path):
+        return None
+    if spec.page is not None:
+        raise ManifestError(
+            "a whole stack", f"one page of it, {text!r}", "leave the page out, or use pairframe compare"
+        )
+    return spec
 
 
 def _folder(folder: Path) -> list[Frame]:
@@ -134,15 +160,3 @@ def _numbers(stems: list[str]) -> list[str]:
     numbers = [name for (name,) in found]
     keys = {int(name) if name.isdigit() else name for name in numbers}
     return numbers if len(keys) == len(stems) else stems
-
-
-def _stack(path: Path) -> list[Frame]:
-    """A frame per id and page; pages without the id are left out."""
-    spec = absolute(str(path), Path.cwd())
-    pages = count_pages(spec)
-    frames = []
-    for page in range(pages):
-        for label in list_labels(spec, page=page):
-            mask = MaskRef(f"{spec}@{page}:{label}", f"{path.name}@{page}:{label}")
-            frames.append(Frame(str(label), str(page), mask))
-    return frames
