@@ -67,9 +67,9 @@ def test_everything_is_written_and_said(pair: tuple[str, str], out: Path) -> Non
 def test_the_summary_figure_is_drawn_once(pair: tuple[str, str], out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[pf.TransportResult] = []
 
-    def counted(result: pf.TransportResult, figure: Figure) -> Figure:
+    def counted(result: pf.TransportResult, figure: Figure, **options: float | None) -> Figure:
         drawn.append(result)
-        return summary_figure(result, figure)
+        return summary_figure(result, figure, **options)
 
     for place in (compare, pictures):
         monkeypatch.setattr(place, "summary_figure", counted)

@@ -29,8 +29,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
     """
     manifest = options.one_manifest()
     if options.dry_run:
-        tasks = with_frame_interval(read_tasks(manifest, options.pairing), options.frame_interval_min)
+        tasks = with_frame_interval(read_tasks(manifest, options.pairing, options.axes), options.frame_interval_min)
         _print_pairs(tasks)
+        for notice in dict.fromkeys(notice for task in tasks for notice in task.notices):
+            typer.echo(f"{notice.severity:<10} {visible(str(notice))}")
         found = estimate(tasks, config=config, **arguments_for(estimate, options, "manifest", "pairing"))
         _print_estimate(found, on_cluster=options.client is not None)
         return

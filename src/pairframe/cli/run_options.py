@@ -22,7 +22,7 @@ class RunOptions:
         typer.Argument(
             metavar="MANIFEST",
             help="Table of pairs or frames (csv, tsv, parquet), folder of frames, quoted pattern ('masks/*.png') or label "
-            "tif. Pairs of frames are named SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png become "
+            "stack, in which each id is a series (STACK:all takes all labels of a page as one mask). Pairs of frames are named SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png become "
             "embryo1_000-001.",
         ),
     ]
@@ -37,6 +37,13 @@ class RunOptions:
     pairing: Annotated[
         str, typer.Option(help="How to pair frames: consecutive, reference, reference:FRAME, all or every:K.")
     ] = "consecutive"
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LETTERS",
+            help="Axes of a stack in order, such as TYX or TZYX: T is time, others make separate series. Default: from the file.",
+        ),
+    ] = None
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None
     client: Annotated[
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead.")

@@ -70,6 +70,7 @@ def run_cohort(
     config: TransportConfig | None = None,
     *,
     pairing: str = "consecutive",
+    axes: str | None = None,
     jobs: int | None = None,
     client: AnyClient | str | None = None,
     retry_failed: bool = False,
@@ -81,7 +82,7 @@ def run_cohort(
 
     Parameters
     ----------
-    manifest, pairing
+    manifest, pairing, axes
         See `read_tasks`.
     out : path
         Folder of results; see `ResultStore`. Nothing outside of it is written.
@@ -109,7 +110,7 @@ def run_cohort(
     n_jobs = checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
-    tasks = with_frame_interval(read_tasks(manifest, pairing), frame_interval_min)
+    tasks = with_frame_interval(read_tasks(manifest, pairing, axes), frame_interval_min)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()
