@@ -6,7 +6,9 @@ It reads no files and solves nothing.
 
 from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
 from pairframe.report.figures.convergence import convergence_plot
+from pairframe.report.figures.flows import flow_figure, flow_matrix, flow_ribbons
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
+from pairframe.report.figures.lineage import track_colours, write_lineage_movie
 from pairframe.report.figures.morph import morph_strip
 from pairframe.report.figures.movie import write_movie
 from pairframe.report.figures.panels import (
@@ -53,6 +55,9 @@ __all__ = [
     "cost_target_map",
     "created_map",
     "destroyed_map",
+    "flow_figure",
+    "flow_matrix",
+    "flow_ribbons",
     "frame_overview",
     "interpolation_frames",
     "morph_strip",
@@ -63,6 +68,8 @@ __all__ = [
     "summary_figure",
     "summary_size_in",
     "thumbnail",
+    "track_colours",
     "velocity_arrows",
+    "write_lineage_movie",
     "write_movie",
 ]
