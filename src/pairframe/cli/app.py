@@ -106,6 +106,15 @@ def compare(
         ),
     ] = False,
     report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
+    regions: Annotated[
+        tuple[str, str],
+        typer.Option(
+            metavar="SRC TGT",
+            show_default=False,
+            help="Label images of both masks, or own for the labels (or pieces) of a mask itself; writes the mass that flows "
+            "between labels to flows.csv.",
+        ),
+    ] = ("", ""),
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -121,6 +130,7 @@ def compare(
         frame_interval_min=frame_interval_min,
         overwrite=overwrite,
         with_report=report,
+        regions=regions if any(regions) else None,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 
@@ -317,6 +327,30 @@ def drift(
 
     job = DriftJob(manifest, out, smooth_frames, px_size_um, overwrite)
     run_drift(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+@with_config_options
+def lineage(
+    stack: Annotated[
+        list[str],
+        typer.Argument(metavar="STACK...", help="Stack of label images, or one file per frame in the order of time."),
+    ],
+    out: Output,
+    config: TransportConfig,
+    most: Annotated[
+        float, typer.Option(metavar="SHARE", help="A link is at least this share of one of its two objects.")
+    ] = 0.5,
+    least: Annotated[float, typer.Option(metavar="SHARE", help="And at least this share of the other one.")] = 0.1,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Follow labelled objects over time by the flow of mass; write tables, a movie and tracks for other programs."""
+    from pairframe.cli.lineage import LineageJob, run_lineage
+
+    job = LineageJob(stack=stack, out=out, config=config, most=most, least=least, jobs=jobs)
+    run_lineage(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()

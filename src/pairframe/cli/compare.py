@@ -7,10 +7,12 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from pairframe import checks, files
+from pairframe.cli.flows import flows_between_masks, region_labels
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
 from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
@@ -19,12 +21,16 @@ from pairframe.engines import Status
 from pairframe.errors import PairframeError
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
+from pairframe.regions.keep import keep_flows, read_flows
 from pairframe.report.figures import summary_figure, summary_size_in, write_movie
 from pairframe.report.html import write_report
 from pairframe.report.html.pictures import figure_png
 from pairframe.report.view import UNFINISHED
 from pairframe.results import ResultStore, TransportResult, disk
 from pairframe.results.schema import Row, check_pair_id
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PICTURES = ("report.html", "summary.png", "movie.gif")
 
@@ -41,6 +47,8 @@ class CompareJob:
         Minutes between the two frames.
     with_report : bool
         Also draw: page, figure and movie.
+    regions : (str, str), optional
+        Label images of source and target for a flow table; "own" for the labels of the mask itself.
     """
 
     source: str
@@ -51,6 +59,7 @@ class CompareJob:
     frame_interval_min: float | None = None
     overwrite: bool = False
     with_report: bool = True
+    regions: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         with checks.naming("pair_id"):
@@ -62,7 +71,8 @@ class CompareJob:
     def files(self) -> dict[str, str]:
         """What is written, by what it is."""
         drawn = dict(zip(("report", "figure", "movie"), PICTURES, strict=True)) if self.with_report else {}
-        names = {**drawn, "summary": "summary.json", "table": "results.parquet", "maps": "maps.zarr"}
+        flows = {} if self.regions is None else {"flows": "flows.csv"}
+        names = {**drawn, "summary": "summary.json", **flows, "table": "results.parquet", "maps": "maps.zarr"}
         return {what: str(self.out / name) for what, name in names.items()}
 
 
@@ -72,11 +82,16 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
     with activity(quiet=quiet) as now:
         started = time.perf_counter()
         now.step("reading and solving")
+        labels = None if job.regions is None else region_labels(job.source, job.target, job.regions, job.config)
         result = compare(
             job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
         )
         seconds = time.perf_counter() - started
-        text = _write(job, result, seconds, now)
+        flows = None
+        if labels is not None:
+            now.step("reading the flows")
+            flows = flows_between_masks(result, job.source, job.target, labels)
+        text = _write(job, result, seconds, now, flows)
     if as_json:
         typer.echo(text)
     elif not quiet:
@@ -91,7 +106,9 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
         raise typer.Exit(1)
 
 
-def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activity) -> str:
+def _write(
+    job: CompareJob, result: TransportResult, seconds: float, now: Activity, flows: pd.DataFrame | None = None
+) -> str:
     """Keep the result with its summary, figure and movie, all at once; then draw the pages. Returns the summary."""
     store = ResultStore(job.out)
     extra = {} if job.frame_interval_min is None else {"frame_interval_min": job.frame_interval_min}
@@ -109,6 +126,8 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
             text = summary_json(kept.rows[0], files=job.files)
             with disk.write_errors(job.out):
                 files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
+                if flows is not None:
+                    keep_flows(kept.folder, {job.pair_id: flows}, before=read_flows(job.out))
                 if job.with_report:
                     summary = _draw(job, result, kept.folder, now)
             kept.keep()

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from pairframe.cli.arguments import arguments_for
+from pairframe.cli.flows import write_cohort_flows
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import say, visible
 from pairframe.cohort import CohortSummary, PairTask, read_tasks, run_cohort
@@ -40,6 +41,8 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
             summary = run_cohort(manifest, config=config, progress=show, **arguments)
+            if options.regions:
+                write_cohort_flows(manifest, options.pairing, options.out, config)
             page = _write_report(options.out, show) if options.report else None
     except KeyboardInterrupt:
         say("pairframe: stopped; run the same command again to resume")

@@ -51,6 +51,14 @@ class RunOptions:
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry pairs that failed before.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate sizes, memory and time; write nothing.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds other files.")] = False
+    regions: Annotated[
+        bool,
+        typer.Option(
+            "--regions",
+            help="Write the mass that flows between the labels of each pair to flows.csv: those of the masks themselves, or of "
+            "the columns source_labels and target_labels of a table of pairs.",
+        ),
+    ] = False
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True
     frame_interval_min: Annotated[
         float | None,

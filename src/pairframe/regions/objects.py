@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,22 @@ OBJECT_COLUMNS = (
     *("frame", "label", "track", "area_um2", "y_um", "x_um", "event", "parents", "share_from_parents"),
     *("growth_rate", "dy_um", "dx_um", "next_event", "children", "share_to_children"),
 )
+
+
+class Link(NamedTuple):
+    """A row of the table of links."""
+
+    frame: int
+    source_label: int
+    target_label: int
+    mass: float
+    share_of_source: float
+    share_of_target: float
+    dy_um: float
+    dx_um: float
+
+
+Relatives = dict[tuple[int, int], list[Link]]  # by frame and label
 
 
 def measure_objects(labels: NDArray[np.integer], units: Units) -> pd.DataFrame:
@@ -127,11 +143,12 @@ def track_table(objects: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
     return table if len(table) else pd.DataFrame(columns=table.columns, dtype=np.int64)
 
 
-def _relatives(links: pd.DataFrame) -> tuple[dict[tuple[int, int], list[Any]], dict[tuple[int, int], list[Any]]]:
+def _relatives(links: pd.DataFrame) -> tuple[Relatives, Relatives]:
     """Links into and out of each (frame, label)."""
-    parents: dict[tuple[int, int], list[Any]] = {}
-    children: dict[tuple[int, int], list[Any]] = {}
-    for link in links.itertuples(index=False):
+    parents: Relatives = {}
+    children: Relatives = {}
+    for values in zip(*(links[name].tolist() for name in Link._fields), strict=True):
+        link = Link(*values)
         parents.setdefault((link.frame + 1, link.target_label), []).append(link)
         children.setdefault((link.frame, link.source_label), []).append(link)
     return parents, children
@@ -153,9 +170,7 @@ def _next_event(after: list[int], together: set[int]) -> str:
     return "merges" if len(together) > 1 else "continues"
 
 
-def _track_numbers(
-    objects: pd.DataFrame, parents: dict[tuple[int, int], list[Any]], children: dict[tuple[int, int], list[Any]]
-) -> NDArray[np.int64]:
+def _track_numbers(objects: pd.DataFrame, parents: Relatives, children: Relatives) -> NDArray[np.int64]:
     """Numbers from 1: an object with one parent that has one child keeps the number of its parent."""
     number: dict[tuple[int, int], int] = {}
     n_tracks = 0

@@ -8,7 +8,9 @@ from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
 from pairframe.report.figures.contact_sheet import Tile, contact_sheet
 from pairframe.report.figures.convergence import convergence_plot
 from pairframe.report.figures.drift import drift_figure
+from pairframe.report.figures.flows import flow_figure, flow_matrix, flow_ribbons
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
+from pairframe.report.figures.lineage import track_colours, write_lineage_movie
 from pairframe.report.figures.morph import morph_strip
 from pairframe.report.figures.movie import write_movie
 from pairframe.report.figures.panels import (
@@ -59,6 +61,9 @@ __all__ = [
     "created_map",
     "destroyed_map",
     "drift_figure",
+    "flow_figure",
+    "flow_matrix",
+    "flow_ribbons",
     "frame_overview",
     "interpolation_frames",
     "morph_strip",
@@ -71,6 +76,8 @@ __all__ = [
     "sweep_figure",
     "sweep_size_in",
     "thumbnail",
+    "track_colours",
     "velocity_arrows",
+    "write_lineage_movie",
     "write_movie",
 ]

@@ -32,6 +32,7 @@ def pair_page(
     view: View | None,
     damage: str | None,
     *,
+    has_flows: bool = False,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
     after: Neighbour | None = None,
@@ -48,6 +49,8 @@ def pair_page(
         About its pictures; None when there are none.
     damage : str, optional
         Why the maps could not be read.
+    has_flows : bool
+        Whether the flows between labels are drawn.
     carried : tuple of str
         Labels beside the fixed columns.
     before, after : Neighbour, optional
@@ -61,6 +64,7 @@ def pair_page(
         page=page,
         view=view,
         damage=damage,
+        has_flows=has_flows,
         before=before,
         after=after,
         status_word=status_word(row["status"], has_warnings=bool(row["warnings"])),

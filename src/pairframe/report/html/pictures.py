@@ -20,6 +20,7 @@ from pairframe.report.figures import (
     SPEED_MAP,
     TARGET_COLOUR,
     convergence_plot,
+    flow_figure,
     new_figure,
     summary_figure,
     summary_size_in,
@@ -43,6 +44,7 @@ from pairframe.results import TransportResult
 from pairframe.types import Float
 
 if TYPE_CHECKING:
+    import pandas as pd
     from PIL import Image
 
 PICTURES_VERSION = 4  # raised when the pictures change: older ones are made again
@@ -140,6 +142,21 @@ def make_figures(
     view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)
     _write_stamp(folder, view)
     return view
+
+
+def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
+    """Draw the flows between the labels of a pair; an old picture is removed if there are none."""
+    (folder / "flows.png").unlink(missing_ok=True)
+    if len(table):
+        files.replace_file(folder / "flows.png", flow_png(table), flush=False)
+
+
+def flow_png(table: pd.DataFrame) -> bytes:
+    """PNG of the flows between labels; see `flow_figure`."""
+    figure = flow_figure(table, new_figure(11.0, 5.0))
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
+    return content.getvalue()
 
 
 def known_view(folder: Path) -> View | None:

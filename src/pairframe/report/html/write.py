@@ -13,9 +13,10 @@ from pathlib import Path
 from pairframe import files
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.progress import Progress
+from pairframe.regions.keep import read_flows
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
-from pairframe.report.html.pictures import STAMP, View, known_view, make_figures, make_pictures
+from pairframe.report.html.pictures import STAMP, View, known_view, make_figures, make_flow_picture, make_pictures
 from pairframe.report.html.report_page import report_page
 from pairframe.results import disk
 from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
@@ -27,7 +28,7 @@ MAX_FIGURES = 24  # a drawn figure takes seconds
 MAX_PAGES = 5000
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph)\.png|" + re.escape(STAMP)
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph|flows)\.png|" + re.escape(STAMP)
 )
 
 
@@ -69,6 +70,7 @@ def write_report(
     with_figures = len(pages) <= max_figures
     views: dict[str, View] = {}
     damage: dict[str, str] = {}
+    flows = read_flows(store.out)
     with disk.write_errors(store.out):
         folder = store.out / "pairs"
         folder.mkdir(exist_ok=True)
@@ -86,6 +88,8 @@ def write_report(
                 views[page] = view
             except (BrokenStoreError, StoreVersionError) as error:
                 damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"
+            if flows is not None and (folder / page).is_dir():
+                make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
             if progress is not None:
                 progress("drawing", number, len(pages), row["pair_id"])
         _write_pages(folder, pages, views, damage, cohort)
@@ -128,6 +132,7 @@ def _write_pages(
             page,
             views.get(page),
             damage.get(row["pair_id"]),
+            has_flows=(folder / page / "flows.png").is_file(),
             carried=cohort.carried,
             before=before,
             after=after,
