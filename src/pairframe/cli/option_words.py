@@ -47,6 +47,9 @@ HELP = {
     "coord_scale": "Factor on work coordinates before costs are computed.",
     "align": "Move the target onto the source first; none compares the masks as they are.",
     "allow_flip": "Let the alignment mirror the target.",
+    "error_bars": "Add error bars for uncertain outlines: the interval of every main number, for about 1 to 5 comparisons more.",
+    "rim_um": "Uncertainty of the outlines, µm, one standard deviation; turns on --error-bars.",
+    "rim_correlation_um": "Distance along an outline over which its errors are alike, µm.",
     "debug": "Check the frame and the mass balance at run time.",
 }
 
@@ -64,6 +67,9 @@ PANELS = {
             "debias",
             "align",
             "allow_flip",
+            "error_bars",
+            "rim_um",
+            "rim_correlation_um",
         ),
         MEANING,
     ),

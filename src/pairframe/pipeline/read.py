@@ -50,7 +50,7 @@ def read_pair(
     mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None
 ) -> DensityPair:
     """Read both masks, settle their pixel size and apply the mass mode."""
-    masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
+    masks = [as_mask(mask, config) for mask in (mask_a, mask_b)]
     empty = [name for name, mask in zip(("source", "target"), masks, strict=True) if mask.is_empty]
     if config.align != "none" and not empty:
         if transform is not None and config.px_size_um is None:
@@ -66,7 +66,8 @@ def read_pair(
     return DensityPair(source, target, replace(config, px_size_um=px_size_um), notices)
 
 
-def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+    """A mask as it is, from an array or from a file."""
     if isinstance(mask, Mask):
         return mask
     is_density = config.mass.takes_density
