@@ -53,7 +53,7 @@ def test_everything_is_written_and_said(pair: tuple[str, str], out: Path) -> Non
     assert not list(out.rglob(".tmp-*"))
     words = " ".join(done.stdout.split())
     assert "converged" in words
-    assert f"noise floor {share(result.noise_floor)}" in words
+    assert f"bias of the method {share(result.noise_floor)}" in words
     assert "µm (" in words
     assert "µm/min)" in words
     assert (

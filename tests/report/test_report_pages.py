@@ -140,7 +140,7 @@ def test_a_pair_page_has_numbers_with_units_noise_floor_certificate_and_the_way_
     row = ResultStore(report_cohort).table().set_index("pair_id").loc["disc 1"]
     text = " ".join(page.text.split())
     assert f"{number(row.percent_created)} %" in text
-    assert f"noise floor {share(row.noise_floor)}" in text
+    assert f"bias of the method {share(row.noise_floor)}" in text
     assert f"a relative gap of {scientific(row.relative_gap)}" in text
     assert not re.search(r"\de-\d", text.split("The maps are ")[0].split("Certificate")[1]), "one kind of minus sign"
     assert f">{number(row.mean_displacement_um)}</td><td>µm</td>" in page.html

@@ -52,6 +52,9 @@ HELP = {
     "min_area_um2": "Drop objects with a smaller area, µm² (px without a pixel size).",
     "largest": "Keep only the largest object of each mask.",
     "fill_holes": "Fill the holes of the objects.",
+    "error_bars": "Add error bars for uncertain outlines: the interval of every main number, for about 1 to 5 comparisons more.",
+    "rim_um": "Uncertainty of the outlines, µm, one standard deviation; turns on --error-bars.",
+    "rim_correlation_um": "Distance along an outline over which its errors are alike, µm.",
     "debug": "Check the frame and the mass balance at run time.",
 }
 
@@ -71,6 +74,9 @@ PANELS = {
             "align",
             "allow_flip",
             "strain",
+            "error_bars",
+            "rim_um",
+            "rim_correlation_um",
         ),
         MEANING,
     ),

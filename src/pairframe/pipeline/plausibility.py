@@ -140,7 +140,7 @@ class _Checks:
         if worst > MOST_NOISE:
             yield warning(
                 "noise_floor",
-                f"the method itself calls {_percent(worst)} of a mask created or destroyed when nothing happens",
+                f"the method itself calls {_percent(worst)} of a mask created or destroyed when nothing happens (its bias)",
                 "lower blur_um or raise reach_um",
             )
 

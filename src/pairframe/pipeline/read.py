@@ -51,7 +51,7 @@ def read_pair(
     mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None
 ) -> DensityPair:
     """Read both masks, settle their pixel size and apply the mass mode."""
-    given = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
+    given = [as_mask(mask, config) for mask in (mask_a, mask_b)]
     masks = [cleaned(mask, config) for mask in given]
     done = [
         notice
@@ -73,7 +73,8 @@ def read_pair(
     return DensityPair(source, target, replace(config, px_size_um=px_size_um), (*done, *notices))
 
 
-def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+    """A mask as it is, from an array or from a file."""
     if isinstance(mask, Mask):
         return mask
     is_density = config.mass.takes_density

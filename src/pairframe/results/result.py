@@ -15,6 +15,7 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
 from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
+from pairframe.results.error_bars import ErrorBar, ErrorBars
 from pairframe.results.formatting import part_of, percent
 from pairframe.types import Bool, Float
 from pairframe.units import Units
@@ -117,7 +118,8 @@ class TransportResult(_FrozenArrays):
     divergence, divergence_error : float
         See `pairframe.maps.Divergence`; cost units. NaN when a mask is empty.
     noise_floor, noise_floor_target : float
-        Share of its mass that the method reports as destroyed when a mask is compared with itself. NaN if a mask is empty.
+        Bias of the method: share of its mass that is reported as destroyed when a mask is compared with itself. It says nothing
+        about errors of the segmentation; see `error_bars`. NaN if a mask is empty.
     epsilon, lambda_unbalanced : float
         Cost units after `coord_scale`, as a config sets them; `lambda_unbalanced` is inf when both sides are balanced.
     status : Status
@@ -137,6 +139,8 @@ class TransportResult(_FrozenArrays):
         a mass M that was shifted by k. NaN when a mask is empty.
     pose : Pose or None
         How the target was moved onto the source first; None for masks compared as given.
+    error_bars : ErrorBars or None
+        How far the main numbers may be off because the outlines of the masks are uncertain; None unless asked for.
     """
 
     mass_created: Float
@@ -180,6 +184,7 @@ class TransportResult(_FrozenArrays):
     work: WorkMaps
     pose: Pose | None = None
     debiased_transport_cost_um2: float = math.nan
+    error_bars: ErrorBars | None = None
 
     @property
     def motion(self) -> Motion:
@@ -383,6 +388,9 @@ class TransportResult(_FrozenArrays):
         moved = f"moved      {self.total_mass_moved:.6g} mass"
         if self.total_mass_moved > 0:
             moved += f", on average by {self.mean_displacement_um:.4g} {self.length_unit}"
+        bars = self.error_bars
+        if bars is not None and self.total_mass_moved > 0:
+            moved += f" ({_span(bars.mean_displacement_um, self.length_unit)})"
         sides = (
             ("destroyed", "source", self.M_source, self.noise_floor, self.destroyed_is_noise),
             ("created", "target", self.M_target, self.noise_floor_target, self.created_is_noise),
@@ -390,9 +398,11 @@ class TransportResult(_FrozenArrays):
         lines = [moved]
         for what, of, whole, floor, is_noise in sides:
             part = self.total_mass_destroyed if what == "destroyed" else self.total_mass_created
-            lines.append(
-                f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
-            )
+            line = f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
+            if bars is not None:
+                bar = bars.percent_destroyed if what == "destroyed" else bars.percent_created
+                line += f" ({_span(bar, '%')})"
+            lines.append(line)
         return [
             *lines,
             f"divergence {self.divergence_length_um:.6g} {self.length_unit} per unit of mass "
@@ -447,10 +457,15 @@ class TransportResult(_FrozenArrays):
 
 
 def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
-    """A share of a mask as text, with the noise floor to compare it with."""
+    """A share of a mask as text, with the bias of the method where that is not negligible."""
     if not whole > 0:
         return f"none {of}"
     if is_noise and floor > 0:
-        return f"below the noise floor, {percent(floor, 1.0)} {of}"
-    noise = f" (noise floor {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
-    return f"{percent(part, whole)} {of}{noise}"
+        return f"below the bias of the method, {percent(floor, 1.0)} {of}"
+    bias = f" (bias of the method {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
+    return f"{percent(part, whole)} {of}{bias}"
+
+
+def _span(bar: ErrorBar, unit: str) -> str:
+    """An interval as text."""
+    return f"outlines: {bar.low:.3g} to {bar.high:.3g} {unit}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pairframe.engines import Status
+from pairframe.results.error_bars import QUANTITIES, column_name
 from pairframe.results.row_units import column_unit
 from pairframe.results.schema import BAND_NAMES, BY_NAME, FAILED
 from pairframe.units import Units, pretty
@@ -36,8 +37,8 @@ SHORT_NAMES = {
     "total_transport_cost_um2": "transport cost",
     "area_source_um2": "source area",
     "area_target_um2": "target area",
-    "noise_floor": "noise floor, source",
-    "noise_floor_target": "noise floor, target",
+    "noise_floor": "bias of the method, source",
+    "noise_floor_target": "bias of the method, target",
     "mean_displacement_um": "mean displacement",
     "percent_created": "created",
     "percent_destroyed": "destroyed",
@@ -90,6 +91,15 @@ SHORT_NAMES = {
     "shift_response_long": "response to a shift along the body",
     "shift_response_short": "response to a shift across the body",
     **{name: _band_words(name) for name in BAND_NAMES},
+    "rim_um": "uncertainty of the outlines",
+    "error_bar_draws": "draws of the error bars",
+}
+# Beside the name of a quantity with error bars.
+_PART_WORDS = {"low": "low", "high": "high", "se": "standard error"}
+SHORT_NAMES |= {
+    column_name(name, part): f"{SHORT_NAMES.get(name, name)}, {words}"
+    for name in QUANTITIES
+    for part, words in _PART_WORDS.items()
 }
 STATUS_WORDS = {
     str(Status.converged): "converged",

@@ -81,7 +81,7 @@ def _headline(result: TransportResult, figure: Figure) -> None:
         f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
         f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
         f"{result.status}: certified, error at most {gap} of the cost that depends on the plan (relative gap); "
-        f"noise floor {percent(result.noise_floor, 1.0)}",
+        f"bias of the method {percent(result.noise_floor, 1.0)}",
     ]
     if result.status in (Status.empty_source, Status.empty_target):
         lines[1] = f"{result.status}: nothing to solve"

@@ -10,11 +10,13 @@ from pairframe.masks import MassMode
 from pairframe.report.html.assets import render
 from pairframe.report.html.pictures import View
 from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
+from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
 from pairframe.results.formatting import number, scientific, share
 from pairframe.results.row_units import units_of
-from pairframe.results.schema import ABOUT_THE_PAIR, COLUMNS
+from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
 
+BAR_WIDTH = 200  # units of the drawing
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
 
 
@@ -70,6 +72,8 @@ def pair_page(
         status_word=status_word(row["status"], has_warnings=bool(row["warnings"])),
         status_kind=status_kind(row["status"], has_warnings=bool(row["warnings"])),
         tiles=_tiles(row),
+        error_bars=_error_bars(row),
+        error_bars_words=_error_bars_words(row),
         certificate=_certificate(row, config),
         notices=notices_of(row),
         labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
@@ -99,7 +103,7 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
                 "name": kind,
                 "value": f"{number(percent, '%')} %" if percent is not None else "–",
                 "note": f"of the {of}: {amount}",
-                "floor": f"{'within the' if below else ''} noise floor {share(row[floor])}".strip(),
+                "floor": f"{'within the ' if below else ''}bias of the method {share(row[floor])}",
             }
         )
     moved_share = f"{number(100 * moved / total, '%')} %" if total else "–"
@@ -120,6 +124,57 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
         }
     )
     return tiles
+
+
+def _error_bars(row: PlainRow) -> list[dict[str, str]]:
+    """The main numbers with their intervals, and where these lie on a scale from 0 to the upper end."""
+    if row["error_bar_draws"] is None:
+        return []
+    units, found = units_of(row), []
+    for name in QUANTITIES:
+        value, low, high, se = (row[name], *(row[column_name(name, part)] for part in PARTS))
+        column = BY_NAME[name].unit
+        # Created and destroyed are drawn on one scale.
+        most = high
+        if column == "%":
+            most = (
+                100.0
+                if name == "percent_moved"
+                else max(row["percent_created_high"] or 0, row["percent_destroyed_high"] or 0)
+            )
+        known = None not in (value, low, high) and most > 0
+        found.append(
+            {
+                "name": short_name(name),
+                "value": number(value, column),
+                "low": number(low, column),
+                "high": number(high, column),
+                "se": number(se, column),
+                "unit": unit(name, units, is_euclidean=is_euclidean(row)),
+                "left": f"{BAR_WIDTH * low / most:.2f}" if known else "",
+                "width": f"{BAR_WIDTH * (high - low) / most:.2f}" if known else "",
+                "at": f"{BAR_WIDTH * value / most:.2f}" if known else "",
+            }
+        )
+    return found
+
+
+def _error_bars_words(row: PlainRow) -> str:
+    """Where the error bars come from, and what they do not cover."""
+    if row["error_bar_draws"] is None:
+        return (
+            "No error bars were asked for. The bias of the method above is what it reports when nothing happens; it says nothing about "
+            "the segmentation. For that, compare again with --error-bars."
+        )
+    rim = row["rim_um"]
+    if rim is None:
+        cause = f"if the outlines are as uncertain as the {number(row['error_bar_draws'])} segmentations differ"
+    else:
+        cause = f"if the outlines are uncertain by {number(rim)} {units_of(row).length_text} (one standard deviation)"
+    return (
+        f"The interval that holds the true number with a probability of about 95 %, {cause}. It covers errors of the segmentation alone, "
+        "not the choice of reach and hypothesis."
+    )
 
 
 def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
