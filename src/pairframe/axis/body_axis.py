@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -67,6 +67,22 @@ class BodyAxis:
     def is_ambiguous(self) -> bool:
         """Whether head and tail cannot be told apart."""
         return self.orientation == "ambiguous"
+
+    @property
+    def head_yx_um(self) -> tuple[float, float]:
+        """Where the centreline begins."""
+        y, x = self.centreline_yx_um[0]
+        return float(y), float(x)
+
+    def reversed(self) -> BodyAxis:
+        """The same axis with head and tail exchanged."""
+        return replace(
+            self,
+            s=1.0 - self.s,
+            centreline_yx_um=self.centreline_yx_um[::-1].copy(),
+            thickness_um=self.thickness_um[::-1].copy(),
+            head_offset=-self.head_offset,
+        )
 
     @cached_property
     def _nearest(self) -> tuple[Float, Float]:

@@ -104,6 +104,9 @@ def compare(
             "movie.gif; other pairs and files stay.",
         ),
     ] = False,
+    axis: Annotated[
+        bool, typer.Option("--axis", help="Also sum the changes along the body axis, from head to tail.")
+    ] = False,
     report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -120,6 +123,7 @@ def compare(
         frame_interval_min=frame_interval_min,
         overwrite=overwrite,
         with_report=report,
+        with_axis=axis,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from pairframe import checks, files
+from pairframe.axis.table import PROFILES_NAME, axis_rows, with_rows_of
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
 from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
@@ -40,6 +41,8 @@ class CompareJob:
         Minutes between the two frames.
     with_report : bool
         Also draw: page, figure and movie.
+    with_axis : bool
+        Also sum the changes along the body axis.
     """
 
     source: str
@@ -50,6 +53,7 @@ class CompareJob:
     frame_interval_min: float | None = None
     overwrite: bool = False
     with_report: bool = True
+    with_axis: bool = False
 
     def __post_init__(self) -> None:
         with checks.naming("pair_id"):
@@ -61,7 +65,8 @@ class CompareJob:
     def files(self) -> dict[str, str]:
         """What is written, by what it is."""
         drawn = dict(zip(("report", "figure", "movie"), PICTURES, strict=True)) if self.with_report else {}
-        names = {**drawn, "summary": "summary.json", "table": "results.parquet", "maps": "maps.zarr"}
+        along = {"axis profile": PROFILES_NAME} if self.with_axis else {}
+        names = {**drawn, **along, "summary": "summary.json", "table": "results.parquet", "maps": "maps.zarr"}
         return {what: str(self.out / name) for what, name in names.items()}
 
 
@@ -108,6 +113,7 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
             text = summary_json(kept.rows[0], frame_interval_min=job.frame_interval_min, files=job.files)
             with disk.write_errors(job.out):
                 files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
+                _write_profile(job, result, kept.folder)
                 if job.with_report:
                     summary = _draw(result, kept.folder, now)
             kept.keep()
@@ -123,6 +129,16 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
             _tell_what_is_there(job, kept, had_report=had_report)
         raise
     return text
+
+
+def _write_profile(job: CompareJob, result: TransportResult, folder: Path) -> None:
+    """The profile along the body axis; without, rows of an earlier comparison of this name are removed."""
+    rows = axis_rows(result, job.pair_id)[0] if job.with_axis else None
+    content = with_rows_of(job.out, job.pair_id, rows)
+    if content is not None:
+        files.replace_file(folder / PROFILES_NAME, content)
+    if rows is not None and rows["note"].notna().any():
+        say(f"pairframe: body axis: {rows['note'].iloc[0]}")
 
 
 def _draw(result: TransportResult, folder: Path, now: Activity) -> bytes:

@@ -44,6 +44,10 @@ class RunOptions:
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry pairs that failed before.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate sizes, memory and time; write nothing.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds other files.")] = False
+    axis: Annotated[
+        bool,
+        typer.Option("--axis", help="Also write axis_profile.csv: the changes along the body axis of each source."),
+    ] = False
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True
     frame_interval_min: Annotated[
         float | None,

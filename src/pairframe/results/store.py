@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 # Files that pairframe writes into a folder of results.
 OUR_NAMES = frozenset(
-    {"results.parquet", "maps.zarr", "cohort.json", "report.html", "pairs", "summary.json", disk.LOCK}
+    {
+        "results.parquet",
+        "maps.zarr",
+        "cohort.json",
+        "report.html",
+        "pairs",
+        "summary.json",
+        "axis_profile.csv",
+        disk.LOCK,
+    }
     | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
 )
 # The list of members is empty: without it, zarr would warn about every zip file.

@@ -5,6 +5,7 @@ It reads no files and solves nothing.
 """
 
 from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
+from pairframe.report.figures.axis import AXIS_SIZE_IN, axis_figure, axis_map
 from pairframe.report.figures.convergence import convergence_plot
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
 from pairframe.report.figures.morph import morph_strip
@@ -16,6 +17,13 @@ from pairframe.report.figures.panels import (
     destroyed_map,
     pair_overlay,
     speed_map,
+)
+from pairframe.report.figures.strain import (
+    anisotropy_map,
+    areal_expansion_map,
+    local_growth_map,
+    strain_figure,
+    strain_size_in,
 )
 from pairframe.report.figures.summary import result_overview, summary_figure, summary_size_in
 from pairframe.report.figures.thumbnail import thumbnail
@@ -35,6 +43,7 @@ from pairframe.report.style import (
 )
 
 __all__ = [
+    "AXIS_SIZE_IN",
     "BUCKET_COLOUR",
     "CREATED_COLOUR",
     "CREATED_MAP",
@@ -48,6 +57,10 @@ __all__ = [
     "TARGET_COLOUR",
     "Interpolation",
     "add_scale_bar",
+    "anisotropy_map",
+    "areal_expansion_map",
+    "axis_figure",
+    "axis_map",
     "convergence_plot",
     "cost_source_map",
     "cost_target_map",
@@ -55,11 +68,14 @@ __all__ = [
     "destroyed_map",
     "frame_overview",
     "interpolation_frames",
+    "local_growth_map",
     "morph_strip",
     "new_figure",
     "pair_overlay",
     "result_overview",
     "speed_map",
+    "strain_figure",
+    "strain_size_in",
     "summary_figure",
     "summary_size_in",
     "thumbnail",

@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairframe import files, plain_json
+from pairframe.axis.table import drawn_axis
 from pairframe.report.figures import (
+    AXIS_SIZE_IN,
     CREATED_COLOUR,
     DESTROYED_COLOUR,
     SOURCE_COLOUR,
     SPEED_MAP,
     TARGET_COLOUR,
+    axis_figure,
     convergence_plot,
     new_figure,
+    strain_figure,
+    strain_size_in,
     summary_figure,
     summary_size_in,
     thumbnail,
@@ -32,6 +37,7 @@ from pairframe.results import TransportResult
 from pairframe.types import Float
 
 if TYPE_CHECKING:
+    import pandas as pd
     from PIL import Image
 
 PICTURES_VERSION = 3  # raised when the pictures change: older ones are made again
@@ -63,6 +69,8 @@ class View:
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
         Frames in the morph, 0 without one.
+    has_strain, has_axis : bool
+        Whether the strain, and the profile along the body axis, are drawn.
     """
 
     frame_hw_px: tuple[int, int]
@@ -73,6 +81,8 @@ class View:
     has_figures: bool
     has_convergence: bool
     n_morph: int
+    has_strain: bool = False
+    has_axis: bool = False
 
 
 def make_pictures(seen: Seen, folder: Path) -> View:
@@ -100,13 +110,17 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     return view
 
 
-def make_figures(result: TransportResult, folder: Path, summary: bytes | None = None) -> View:
+def make_figures(
+    result: TransportResult, folder: Path, summary: bytes | None = None, profile: pd.DataFrame | None = None
+) -> View:
     """Write all pictures of a result: the light ones, and the drawn figures and the morph.
 
     Parameters
     ----------
     summary : bytes, optional
         Its summary figure (PNG) if drawn before: drawing it takes most of a second.
+    profile : DataFrame, optional
+        Its profile along the body axis, to be drawn too.
     """
     view = make_pictures(result, folder)
     files.replace_file(
@@ -117,8 +131,23 @@ def make_figures(result: TransportResult, folder: Path, summary: bytes | None = 
         files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
     if has_moved(result):
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
+    if result.work.strain is not None:
+        files.replace_file(
+            folder / "strain.png", figure_png(result, strain_figure, strain_size_in(result)), flush=False
+        )
+    if profile is not None:
+        axis = drawn_axis(result, profile)
+        along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
+        files.replace_file(folder / "axis.png", figure_png(result, along, AXIS_SIZE_IN), flush=False)
     n_morph = N_MORPH if has_moved(result) else 0
-    view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)
+    view = replace(
+        view,
+        has_figures=True,
+        has_convergence=bool(result.work.trace),
+        n_morph=n_morph,
+        has_strain=result.work.strain is not None,
+        has_axis=profile is not None,
+    )
     _write_stamp(folder, view)
     return view
 
