@@ -9,9 +9,11 @@ medians, measured in turns on one thread. Writes benchmarks/out/align.json.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -224,30 +226,31 @@ def times(n: int) -> dict[str, Any]:
 def resampling() -> dict[str, Any]:
     """2048 x 2048 against `scipy.ndimage.affine_transform(order=1)`, by the share of the canvas that has mass."""
     rows = {}
-    matrix = Similarity(33.0).matrix
     y, x = np.indices((2048, 2048)) - 1023.5
     images = {
         "embryo": embryo((2048, 2048), growth=4.0),
         "half": np.hypot(y, x) < 2048 * math.sqrt(0.5 / math.pi),
         "full": np.ones((2048, 2048), bool),
     }
-    change = Similarity(33.0, (0.0, 0.0), False, 1.0, (1024.0, 1024.0))
-    for name, image in images.items():
-        grey = image.astype(float)
-        canvas = Canvas((2048, 2048), 1.0)
-        canvas = canvas_that_fits(needed_box(image, 1.0, change, canvas), canvas)
-        offset = np.array([1023.5, 1023.5]) - matrix @ np.array([1023.5, 1023.5])
-        found = in_turns(
-            {
-                "ours": lambda image=image, canvas=canvas: resample(image, 1.0, change, canvas),  # type: ignore[misc]
-                "scipy": lambda grey=grey, offset=offset: ndimage.affine_transform(grey, matrix, offset, order=1),  # type: ignore[misc]
-            },
-            9,
-        )
-        rows[name] = found | {"ratio": found["ours"] / found["scipy"], "covered": float(image.mean())}
+    for angle, (name, image) in itertools.product((3.0, 33.0, 88.0), images.items()):
+        change = Similarity(angle, (0.0, 0.0), False, 1.0, (1024.0, 1024.0))
+        offset = np.array([1023.5, 1023.5]) - change.matrix @ np.array([1023.5, 1023.5])
+        grey, own = image.astype(float), Canvas((2048, 2048), 1.0)
+        canvas = canvas_that_fits(needed_box(image, 1.0, change, own), own)
+
+        def ours(threads: int, image: Any = image, change: Similarity = change, canvas: Canvas = canvas) -> None:
+            with at_most(threads):
+                resample(image, 1.0, change, canvas)
+
+        def peer(grey: Any = grey, matrix: Any = change.matrix, offset: Any = offset) -> None:
+            ndimage.affine_transform(grey, matrix, offset, order=1)
+
+        found = in_turns({"one thread": partial(ours, 1), "two threads": partial(ours, 2), "scipy": peer}, 9)
+        ratios = {key: found[key] / found["scipy"] for key in ("one thread", "two threads")}
+        rows[f"{name}, {angle:g} degrees"] = found | {"ratios": ratios, "covered": float(image.mean())}
         print(
-            f"resampling 2048 x 2048, {100 * image.mean():.0f} % covered ({name}): {1e3 * found['ours']:.1f} ms / "
-            f"{1e3 * found['scipy']:.1f} ms = {rows[name]['ratio']:.2f}"
+            f"resampling 2048 x 2048 by {angle:g} degrees, {100 * image.mean():.0f} % covered ({name}), / scipy's "
+            f"{1e3 * found['scipy']:.1f} ms: {', '.join(f'{ratio:.2f} on {key}' for key, ratio in ratios.items())}"
         )
     return rows
 

@@ -30,6 +30,7 @@ STEPS = {
     "exact": "exact transport",
     "results": "keep and save results",
     "pipeline": "one comparison, step by step",
+    "regions": "flows between labels, lineage",
     "axis": "numbers along the body",
     "analysis": "statistics of groups",
     "cohort": "repeat for many pairs",

@@ -33,7 +33,7 @@ def write_masks(folder):
 # Plot two columns of the table, one line per series.
 def draw(table):
     figure = new_figure(9.0, 3.4)
-    panels = (("percent_created", "created (% of the target)"), ("mean_displacement_um", "displacement (µm/frame)"))
+    panels = (("percent_created", "created (% of the target)"), ("mean_displacement_um", "displacement (µm)"))
     for ax, (column, label) in zip(figure.subplots(1, 2), panels, strict=True):
         for marker, (series, rows) in zip("os", table.groupby("series"), strict=False):
             ax.plot(rows["frame"], rows[column], marker=marker, label=series)

@@ -22,7 +22,7 @@ def test_with_a_pixel_size_every_length_is_in_micrometres() -> None:
     assert not units.in_px
     assert (units.length, units.length_text, units.area_text) == ("um", "µm", "µm²")
     assert (units.px_size, units.px_area) == (0.5, 0.25)
-    assert units.of("um/frame") == "um/frame"
+    assert units.of("um/min") == "um/min"
 
 
 def test_one_micrometre_is_a_pixel_size() -> None:

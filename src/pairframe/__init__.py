@@ -16,6 +16,7 @@ _HOME_OF = {
     "Pose": "pairframe.alignment",
     "align": "pairframe.alignment",
     "canonical_pose": "pairframe.alignment",
+    "align_cohort": "pairframe.cohort",
     "BoxYX": "pairframe.frame",
     "GridTransform": "pairframe.frame",
     "propose_bucket_shapes": "pairframe.frame",
@@ -26,6 +27,7 @@ _HOME_OF = {
     "PlanOperator": "pairframe.maps",
     "W2Bounds": "pairframe.exact",
     "w2": "pairframe.exact",
+    "Sweep": "pairframe.results",
     "TransportResult": "pairframe.results",
     "load": "pairframe.results",
     "BodyAxis": "pairframe.axis",
@@ -35,6 +37,8 @@ _HOME_OF = {
     "compare": "pairframe.pipeline",
     "compare_many": "pairframe.pipeline",
     "divergence": "pairframe.pipeline",
+    "flow_table": "pairframe.regions",
+    "sweep": "pairframe.pipeline",
     "PairframeError": "pairframe.errors",
 }
 

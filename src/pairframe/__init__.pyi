@@ -6,6 +6,7 @@ from pairframe.axis import BodyAxis as BodyAxis
 from pairframe.axis import axis_profile as axis_profile
 from pairframe.axis import body_axis as body_axis
 from pairframe.axis import radial_profile as radial_profile
+from pairframe.cohort import align_cohort as align_cohort
 from pairframe.engines import Status as Status
 from pairframe.engines import solve as solve
 from pairframe.engines.backends import backends as backends
@@ -23,7 +24,10 @@ from pairframe.masks import write_mask as write_mask
 from pairframe.pipeline import compare as compare
 from pairframe.pipeline import compare_many as compare_many
 from pairframe.pipeline import divergence as divergence
+from pairframe.pipeline import sweep as sweep
 from pairframe.problem import TransportConfig as TransportConfig
+from pairframe.regions import flow_table as flow_table
+from pairframe.results import Sweep as Sweep
 from pairframe.results import TransportResult as TransportResult
 from pairframe.results import load as load
 

@@ -71,7 +71,7 @@ class Units:
         return pretty(f"{self.length}^2")
 
     def of(self, unit: str) -> str:
-        """A unit written for micrometres, such as ``um/frame``, in these units."""
+        """A unit written for micrometres, such as ``um/min``, in these units."""
         return unit.replace("um", self.length)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairframe.alignment import align
 from pairframe.alignment.resample import Canvas, canvas_that_fits, needed_box, resample
 from pairframe.alignment.similarity import Similarity
 from pairframe.errors import AlignError
+from pairframe.masks import Mask
+from pairframe.parallel.threads import at_most
 from pairframe.testing import disc, embryo
 from pairframe.types import Float
 
@@ -135,3 +141,65 @@ def test_there_and_back_changes_little() -> None:
 
 def test_an_empty_image_stays_empty() -> None:
     assert not resample(np.zeros((3, 4)), 1.0, Similarity(12.0), Canvas((5, 5), 1.0)).any()
+
+
+def splatted(values: Float, change: Similarity, canvas: Canvas) -> Float:
+    """Every pixel as 2 x 2 samples, one after the other: what `resample` has to return."""
+    out = np.zeros(canvas.shape_hw)
+    mass = values[values > 0]
+    for dy in (-0.25, 0.25):
+        for dx in (-0.25, 0.25):
+            at = np.argwhere(values > 0) + 0.5 + np.array([dy, dx])
+            y, x = (change.of_points(at) - 0.5 + np.array(canvas.origin_yx)).T
+            i, j = np.floor(y).astype(int), np.floor(x).astype(int)
+            for a, in_row in ((0, 1 - (y - i)), (1, y - i)):
+                for b, in_column in ((0, 1 - (x - j)), (1, x - j)):
+                    np.add.at(out, (i + a, j + b), 0.25 * mass * in_row * in_column)
+    return out
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 33.0, 45.0, 88.0, 120.0, -90.00001])
+@pytest.mark.parametrize("shape", [(3, 700), (700, 3), (300, 310)])
+def test_bands_and_patches_are_the_sum_over_samples(angle: float, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.random(shape) * (rng.random(shape) < 0.7)
+    change = Similarity(angle, (0.31, -0.77), angle > 100, 0.9, (shape[0] / 2, shape[1] / 2))
+    canvas = Canvas((2, 2), 1.0)
+    canvas = canvas_that_fits(needed_box(values, 1.0, change, canvas), canvas)
+    # A multiple of 128 columns is the case in which rows are put apart.
+    for width in (canvas.shape_hw[1], -(-canvas.shape_hw[1] // 128) * 128):
+        wide = Canvas((canvas.shape_hw[0], width), 1.0, canvas.origin_yx)
+        moved = resample(values, 1.0, change, wide)
+        assert moved.shape == wide.shape_hw
+        assert moved.min() >= 0
+        np.testing.assert_allclose(moved, splatted(values, change, wide), rtol=0, atol=1e-12)
+
+
+def test_the_number_of_threads_does_not_change_a_bit() -> None:
+    values = np.random.default_rng(5).random((700, 650))
+    change, canvas = Similarity(61.0, (0.0, 0.0), False, 1.0, (350.0, 325.0)), Canvas((1000, 1000), 1.0, (150, 175))
+    with at_most(1):
+        one = resample(values, 1.0, change, canvas)
+    with at_most(3):
+        np.testing.assert_array_equal(resample(values, 1.0, change, canvas), one)
+
+
+@pytest.mark.parametrize("shape", [(2, 40), (40, 2)])
+def test_a_canvas_of_two_rows_or_columns_may_be_enough(shape: tuple[int, int]) -> None:
+    values = np.zeros(shape)
+    values[0, : shape[1] - 1] = 1.0
+    moved = resample(values, 1.0, Similarity(shift_yx_um=(0.3, 0.4)), Canvas(shape, 1.0))
+    assert moved.sum() == pytest.approx(values.sum(), rel=1e-12)
+
+
+def test_a_moved_mask_cannot_be_written_to_and_is_a_density() -> None:
+    mask = Mask.from_array(disc((40, 40), (20, 20), 8), px_size_um=0.65)
+    pose = align(mask, mask)
+    moved = replace(pose, change=replace(pose.change, angle_deg=30.0)).apply(mask)
+    assert moved.density
+    assert not moved.is_binary
+    assert moved.px_size_um == 0.65
+    with pytest.raises(ValueError, match="read-only"):
+        moved.values[0, 0] = 1.0
+    again = pickle.loads(pickle.dumps(moved))
+    np.testing.assert_array_equal(again.values, moved.values)

@@ -106,3 +106,4 @@ def test_a_run_writes_the_minutes_and_learns_them_later_without_solving(
     table = ResultStore(out).table()
     assert (again.done, again.skipped) == (0, 2)
     assert dict(zip(table.pair_id, table[COLUMN], strict=True)) == {"s0_0-1": 20.0, "s0_1-4": 60.0}
+    assert list(table.mean_speed_um_per_min) == pytest.approx(list(table.mean_displacement_um / table[COLUMN]))

@@ -38,6 +38,7 @@ ORDER = [
     "exact",
     "results",
     "pipeline",
+    "regions",
     "axis",
     "analysis",
     "cohort",

@@ -13,7 +13,10 @@ from matplotlib.quiver import Quiver
 import pairframe as pf
 from pairframe.notices import Notice
 from pairframe.report import figures, style
+from pairframe.report.figures.arrows import Arrows, magnification, sample_objects
+from pairframe.report.view import left_share
 from pairframe.results import formatting
+from pairframe.results.formatting import in_words
 from pairframe.testing import disc
 
 SHAPE = (48, 80)
@@ -110,12 +113,60 @@ def test_a_rim_runs_along_the_edges_of_the_pixels() -> None:
 # --- arrows ----------------------------------------------------------------------------------
 
 
-def test_arrows_start_where_the_field_is_known_and_are_as_long_as_it_is(result: pf.TransportResult) -> None:
+def test_arrows_start_where_the_field_is_known_and_are_as_long_as_it_is_around_them(result: pf.TransportResult) -> None:
     arrows = the(Quiver, figures.velocity_arrows(result, new_ax()))
     assert arrows.N > 20
     for x, y, dx, dy in zip(arrows.X, arrows.Y, arrows.U, arrows.V, strict=True):
         assert result.velocity_valid[int(y), int(x)]
-        np.testing.assert_allclose([dy, dx], result.velocity_field[int(y), int(x)] / 2.0)
+        around = result.velocity_field[max(0, int(y) - 3) : int(y) + 4, max(0, int(x) - 3) : int(x) + 4] / 2.0
+        low, high = np.nanmin(around, axis=(0, 1)) - 0.1, np.nanmax(around, axis=(0, 1)) + 0.1
+        assert (low <= [dy, dx]).all()
+        assert (high >= [dy, dx]).all()
+
+
+def test_every_object_has_an_arrow_however_small_it_is() -> None:
+    field, weight = np.full((120, 160, 2), np.nan), np.zeros((120, 160))
+    large, small, ring = disc((120, 160), (40, 40), 30), disc((120, 160), (100, 20), 1), np.zeros((120, 160), bool)
+    ring |= disc((120, 160), (60, 120), 25) & ~disc((120, 160), (60, 120), 23)
+    for mask, vector in ((large, (0.0, 2.0)), (small, (-3.0, 0.0)), (ring, (1.0, 1.0))):
+        field[mask], weight[mask] = vector, 1.0
+    arrows = sample_objects(field, weight, 12.0)
+    seen: dict[tuple[float, ...], list[float]] = {}
+    for (y, x), vector, mass in zip(arrows.starts_yx.astype(int), arrows.vectors_yx, arrows.mass, strict=True):
+        assert weight[y, x] > 0  # the middle of a ring is empty
+        seen.setdefault(tuple(np.round(vector, 12)), []).append(mass)
+    assert {vector: len(found) for vector, found in seen.items()}.keys() == {(0.0, 2.0), (-3.0, 0.0), (1.0, 1.0)}
+    assert (len(seen[0.0, 2.0]) > 10, len(seen[-3.0, 0.0]), len(seen[1.0, 1.0]) > 4) == (True, 1, True)
+
+
+def test_arrows_are_magnified_no_more_than_fits() -> None:
+    starts, mass = np.array([[50.0, 10.0], [50.0, 90.0], [20.0, 50.0]]), np.array([100.0, 100.0, 1.0])
+    short = Arrows(starts, np.array([[0.0, 0.5], [0.0, 0.5], [0.5, 0.0]]), mass)
+    assert magnification(short, 10.0, (100, 100)) == 20
+    near_the_edge = Arrows(starts, np.array([[0.0, 0.5], [0.0, 0.5], [-8.0, 0.0]]), mass)
+    assert magnification(near_the_edge, 10.0, (100, 100)) == 1  # that of little mass would leave the picture
+    assert magnification(Arrows(starts, 20 * short.vectors_yx, mass), 10.0, (100, 100)) == 1
+
+
+def test_a_few_pixels_do_not_rule_the_colours_and_the_maximum_is_named() -> None:
+    still, away = disc((60, 200), (30, 40), 20), disc((60, 200), (30, 100), 1.5)
+    found = pf.compare(
+        still | away, disc((60, 200), (30, 41), 20) | np.roll(away, 30, 1), pf.TransportConfig(reach_um=60)
+    )
+    ax = figures.speed_map(found, new_ax(), frame_interval_min=2.0)
+    assert ax.images[0].get_clim()[1] < 3
+    assert "30 px at most" in ax.get_title()
+    assert f"({in_words(found.mean_displacement_um / 2)} px/min)" in ax.get_title()
+
+
+def test_mass_that_was_destroyed_makes_the_displacement_faint() -> None:
+    found = pf.compare(disc(SHAPE, (20, 25), 9), disc(SHAPE, (20, 27), 6))
+    alpha = np.asarray(figures.speed_map(found, new_ax()).images[0].get_alpha())
+    share = left_share(found)
+    known = in_crop(found, found.velocity_valid)
+    assert alpha[~known].max() == 0
+    np.testing.assert_allclose(alpha[known], 0.15 + 0.85 * share[known])
+    assert share[known].min() < 0.5 < share.max()
 
 
 def test_arrows_point_down_when_the_mass_goes_down() -> None:
@@ -140,7 +191,9 @@ def test_short_arrows_are_magnified_by_a_factor_that_is_named() -> None:
 def test_rounding_errors_are_never_magnified() -> None:
     a = disc((60, 60), (30, 30), 20)
     same = pf.compare(a, a)
-    assert the(Quiver, figures.velocity_arrows(same, new_ax())).scale == 1
+    ax = figures.velocity_arrows(same, new_ax())
+    assert not [child for child in ax.get_children() if isinstance(child, Quiver)]
+    assert ax.get_title() == "stayed: 100% of the source\nno motion above 0.05 px"
     assert figures.speed_map(same, new_ax()).images[0].get_clim()[1] >= 0.05
 
 

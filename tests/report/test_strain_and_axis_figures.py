@@ -73,10 +73,10 @@ def test_a_damaged_profile_is_not_shown(content: bytes, tmp_path: Path) -> None:
 def test_other_programs_get_the_maps(result: pf.TransportResult, tmp_path: Path) -> None:
     dataset = result.to_xarray()
     np.testing.assert_array_equal(dataset["areal_expansion"], result.areal_expansion)
-    assert dataset["local_growth_rate"].attrs["units"] == "1/frame"
+    assert dataset["local_growth_rate"].attrs["units"] == "1"
     assert dataset["strain_maps"].attrs["labels"].split()[0] == "ddy_dy"
     names = [properties["name"] for _, properties, _ in result_layers(result)]
     assert names[-3:] == ["areal expansion", "anisotropy", "local growth rate"]
     result.save_csv(tmp_path / "maps.csv")
     header = (tmp_path / "maps.csv").read_text().splitlines()[0].split(",")
-    assert header[-5:] == [*(f"dd{of}_d{by}_per_frame" for of in "yx" for by in "yx"), "local_growth_rate_per_frame"]
+    assert header[-5:] == [*(f"dd{of}_d{by}" for of in "yx" for by in "yx"), "local_growth_rate"]

@@ -44,7 +44,7 @@ def said(result: TransportResult, folder: Path) -> dict[str, str]:
         "summary": "um" if " um" in result.summary() else "px",
         "html": "um" if " um" in result._repr_html_() else "px",
         "coordinates": dataset.y_um.attrs["units"],
-        "velocity": dataset.velocity_dy.attrs["units"].removesuffix("/frame"),
+        "velocity": dataset.velocity_dy.attrs["units"],
         "cost": dataset.cost_source.attrs["units"].removeprefix("pixel mass ").removesuffix("^2"),
         "attributes": json.loads(dataset.attrs["units"])["area_source_um2"].removesuffix("^2"),
         "csv": header[2].removeprefix("y_"),

@@ -18,7 +18,7 @@ from pairframe.alignment.pose import OtherPose, Pose, iou_of
 from pairframe.alignment.proof import Proof
 from pairframe.alignment.proof import prove as prove_claim
 from pairframe.alignment.proof_passes import overlap_count
-from pairframe.alignment.refine import Found, polish, refine_shifts, refine_turns
+from pairframe.alignment.refine import Found, polish, refine_runner_up, refine_shifts, refine_turns
 from pairframe.alignment.resample import Canvas
 from pairframe.alignment.search import search_shifts, search_turns
 from pairframe.alignment.similarity import Similarity
@@ -103,6 +103,8 @@ def align(
         )
         kind = "shift"
     found, status, kind = _found(matching, kind, allow_flip)
+    if status == PoseStatus.ambiguous or missing:  # the runner-up may be the true pose
+        found = refine_runner_up(matching, found, kind)
     proof = _proof(matching, found.best, claim, kind)
     if weight == "thickness":
         found = polish(found, _by_thickness(matching), kind)

@@ -8,7 +8,7 @@ from typing import Any
 from pairframe import checks
 from pairframe.alignment.ambiguity import PoseStatus
 from pairframe.alignment.proof import Proof
-from pairframe.alignment.resample import Canvas, canvas_that_fits, needed_box, resample
+from pairframe.alignment.resample import Canvas, canvas_that_fits, copies_pixels, needed_box, resample
 from pairframe.alignment.similarity import Similarity
 from pairframe.errors import AlignError
 from pairframe.masks import Mask
@@ -132,8 +132,8 @@ class Pose:
         Parameters
         ----------
         mask : Mask
-            Of the target's image, or with another pixel size. A binary mask is an area: its area is kept (times
-            ``scale**2``), and pixels on its boundary become fractions. A density is mass per pixel: its sum is kept.
+            Of the target's image, or with another pixel size. A binary mask or a coverage is an area: its area is kept
+            (times ``scale**2``), and pixels on its boundary become fractions. A density is mass per pixel: its sum is kept.
         canvas_hw : (H, W), optional
             Canvas in pixels of the source; that of the source if not given.
         origin_yx : (y, x)
@@ -142,7 +142,8 @@ class Pose:
         Returns
         -------
         Mask
-            A density with the source's pixel size; binary if the pose maps pixels onto pixels.
+            With the source's pixel size: a coverage of a binary mask (see `Mask.coverage`), or the mask itself if the pose
+            maps pixels onto pixels; a density of a density.
 
         Raises
         ------
@@ -150,21 +151,8 @@ class Pose:
             If the moved mask does not fit. The message has the canvas that is needed; see also `canvas_for`.
         """
         canvas = self._canvas(canvas_hw, origin_yx)
-        px = self._px_of(mask)
-        factor = (self.scale * px / canvas.px) ** 2 if mask.is_binary else 1.0
-        moved = resample(mask.values, px, self.change, canvas, factor)
-        words = (
-            f"moved by {self.shift_yx_um[0]:.6g}, {self.shift_yx_um[1]:.6g} {self.units.length}, turned by "
-            f"{self.angle_deg:.6g} degrees{', mirrored' if self.flipped else ''}, scaled by {self.scale:.6g}"
-        )
-        is_copy = mask.is_binary and factor == 1.0 and not ((moved != 0) & (moved != 1)).any()
-        return Mask(
-            moved.astype(bool) if is_copy else moved,
-            px_size_um=self.px_size_um[0],
-            source=mask.source,
-            history=(*mask.history, words),
-            density=not is_copy,
-        )
+        self._px_of(mask)
+        return moved_onto(mask, self.change, canvas, self.px_size_um[0])
 
     def place_source(self, mask: Mask, canvas_hw: tuple[int, int], origin_yx: tuple[int, int]) -> Mask:
         """Copy a mask of the source's image onto a larger canvas, as `canvas_for` proposes it."""
@@ -254,6 +242,23 @@ class Pose:
                 "px_size_um",
             )
         return Units(mask.px_size_um).px_size
+
+
+def moved_onto(mask: Mask, change: Similarity, canvas: Canvas, px_size_um: float | None) -> Mask:
+    """Move a mask onto a canvas, whose pixels have this size; see `Pose.apply`."""
+    px = Units(mask.px_size_um).px_size
+    factor = (change.scale * px / canvas.px) ** 2 if mask.is_area else 1.0
+    moved = resample(mask.values, px, change, canvas, factor)
+    dy, dx = change.shift_yx_um
+    words = (
+        f"moved by {dy:.6g}, {dx:.6g} {Units(px_size_um).length}, turned by "
+        f"{change.angle_deg:.6g} degrees{', mirrored' if change.flipped else ''}, scaled by {change.scale:.6g}"
+    )
+    history = (*mask.history, words)
+    if mask.is_binary and factor == 1.0 and copies_pixels(px, change, canvas):
+        return Mask(moved.astype(bool), px_size_um=px_size_um, source=mask.source, history=history)
+    # Sums of products of a checked mask: a check and a copy would take half as long as the resampling.
+    return Mask._of_own_density(moved, px_size_um, mask.source, history, coverage=mask.is_area)
 
 
 def _text(change: Similarity, unit: str) -> str:

@@ -42,6 +42,16 @@ def refine_turns(matching: Matching, profile: Profile, with_scale: bool) -> Foun
     return Found(_to_pixels(matching, best, pitch, n_free), best.score, runner_up)
 
 
+def refine_runner_up(matching: Matching, found: Found, kind: str) -> Found:
+    """The runner-up down to pixels too, for when it may be chosen; it keeps the score that it was compared with."""
+    if found.runner_up is None:
+        return found
+    n_free = {"shift": 2, "rigid": 3, "similarity": 4}[kind]
+    pitch = (matching.radius_source + matching.radius_target) / 160
+    climbed = _to_pixels(matching, found.runner_up, max(pitch, matching.finest), n_free)
+    return replace(found, runner_up=replace(climbed, score=found.runner_up.score))
+
+
 def refine_shifts(matching: Matching, candidates: list[Candidate], pitch: float) -> Found:
     """The best of a few shifts at one angle and its runner-up."""
     pitch = max(pitch, matching.finest)

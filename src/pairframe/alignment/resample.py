@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairframe.alignment.quarters import LEAST_SIDE, splat_quarters
 from pairframe.alignment.similarity import Similarity
 from pairframe.alignment.splat_passes import row_spans, splat_pixels
 from pairframe.errors import AlignError
@@ -98,6 +99,11 @@ def canvas_that_fits(box: tuple[int, int, int, int], canvas: Canvas) -> Canvas:
     return Canvas((height, width), canvas.px, (canvas.origin_yx[0] + top, canvas.origin_yx[1] + left))
 
 
+def copies_pixels(px: float, change: Similarity, canvas: Canvas) -> bool:
+    """Whether pixels of this side fall on pixels of a canvas: `resample` then copies them."""
+    return _PixelMap.of(change, px, canvas).is_exact
+
+
 def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas, factor: float = 1.0) -> Float:
     """Move an image and put it on another canvas.
 
@@ -123,10 +129,9 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
     AlignError
         If some of the mass would fall off the canvas; the message has the canvas that is needed.
     """
-    out = np.zeros(canvas.shape_hw)
     spans = row_spans(values)
     if not (spans[:, 1] >= 0).any():
-        return out
+        return np.zeros(canvas.shape_hw)
     pixel_map = _PixelMap.of(change, px, canvas)
     if pixel_map.samples_per_side > _MOST_SAMPLES:
         raise AlignError(
@@ -135,6 +140,9 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
             "use a canvas with larger pixels",
         )
     _require_fit(pixel_map.box(spans), canvas)
+    if pixel_map.samples_per_side == 2 and min(canvas.shape_hw) >= LEAST_SIDE and not pixel_map.is_exact:
+        return splat_quarters(canvas.shape_hw, values, spans, pixel_map.matrix, pixel_map.offset, factor)
+    out = np.zeros(canvas.shape_hw)
     if pixel_map.is_exact:
         rows, columns = np.nonzero(values)
         matrix, offset = np.rint(pixel_map.matrix).astype(np.intp), np.rint(pixel_map.offset).astype(np.intp)
@@ -145,6 +153,37 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
     oy, ox = pixel_map.offset
     splat_pixels(out, values, spans, myy, myx, mxy, mxx, oy, ox, pixel_map.samples_per_side, factor)
     return out
+
+
+def splat_weights(yx: Int, px: float, change: Similarity, canvas: Canvas) -> tuple[Int, Float]:
+    """The pixels onto which `resample` divides each pixel, and the parts that they get.
+
+    Parameters
+    ----------
+    yx : (n, 2)
+        Rows and columns of the pixels, with sides of `px`.
+
+    Returns
+    -------
+    at : (n, k, 2) int
+        Rows and columns on the canvas, some of them repeatedly.
+    weights : (n, k)
+        Each pixel's sum to 1.
+    """
+    pixel_map = _PixelMap.of(change, px, canvas)
+    if pixel_map.is_exact:
+        pixels = yx @ np.rint(pixel_map.matrix).astype(np.intp).T + np.rint(pixel_map.offset).astype(np.intp)
+        return pixels[:, None], np.ones((len(yx), 1))
+    side = pixel_map.samples_per_side
+    within = (np.arange(side) + 0.5) / side - 0.5
+    samples = np.stack(np.meshgrid(within, within, indexing="ij"), axis=-1).reshape(-1, 2)
+    moved = (yx[:, None] + samples) @ pixel_map.matrix.T + pixel_map.offset
+    corner = np.floor(moved)
+    part = moved - corner
+    steps = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+    at = corner[:, :, None].astype(np.intp) + steps
+    weights = np.where(steps == 1, part[:, :, None], 1.0 - part[:, :, None]).prod(axis=-1) / side**2
+    return at.reshape(len(yx), -1, 2), weights.reshape(len(yx), -1)
 
 
 def _require_fit(box: tuple[int, int, int, int], canvas: Canvas) -> None:

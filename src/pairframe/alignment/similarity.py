@@ -85,6 +85,15 @@ class Similarity:
         shift = (-self.shift_yx_um[0], -self.shift_yx_um[1])
         return Similarity(angle, shift, self.flipped, 1.0 / self.scale, pivot)
 
+    def then(self, after: Similarity) -> Similarity:
+        """This change followed by another, about the same pivot."""
+        # F R(a) = R(-a) F for the mirroring F: a mirroring afterwards turns the other way.
+        angle = after.angle_deg + (-self.angle_deg if after.flipped else self.angle_deg)
+        pivot = np.array(self.pivot_yx_um)
+        dy, dx = after.of_points(pivot + np.array(self.shift_yx_um)) - pivot
+        shift = (float(dy), float(dx))
+        return Similarity(angle, shift, self.flipped != after.flipped, self.scale * after.scale, self.pivot_yx_um)
+
     def without_scale(self) -> Similarity:
         """The same with scale 1: the pivot still moves to the same place."""
         return Similarity(self.angle_deg, self.shift_yx_um, self.flipped, 1.0, self.pivot_yx_um)

@@ -35,9 +35,6 @@ def splat_pixels(out, values, spans, myy, myx, mxy, mxx, oy, ox, per_side, facto
 
     Pixel (i, j) has its centre at ``(myy * i + myx * j + oy, mxy * i + mxx * j + ox)`` in pixels of `out`.
     """
-    if per_side == 2:
-        _splat_four(out, values, spans, myy, myx, mxy, mxx, oy, ox, factor)
-        return
     share = factor / (per_side * per_side)
     for i in range(values.shape[0]):
         for j in range(spans[i, 0], spans[i, 1] + 1):
@@ -51,43 +48,6 @@ def splat_pixels(out, values, spans, myy, myx, mxy, mxx, oy, ox, per_side, facto
                     y = myy * si + myx * sj + oy
                     x = mxy * si + mxx * sj + ox
                     _splat_one(out, y, x, mass)
-
-
-@compiled()
-def _splat_four(out, values, spans, myy, myx, mxy, mxx, oy, ox, factor):
-    """Two samples per side, a quarter of a pixel from the centre: two pairs of opposite ones.
-
-    Neighbours add to the same pixels of `out`, and each sum waits for the one before. Two rows that are far apart take
-    turns, which saves a third of the time.
-    """
-    share = 0.25 * factor
-    py, px = 0.25 * (myy + myx), 0.25 * (mxy + mxx)
-    qy, qx = 0.25 * (myy - myx), 0.25 * (mxy - mxx)
-    height = values.shape[0]
-    half = (height + 1) // 2
-    for i in range(half):
-        k = i + half
-        has_k = k < height
-        first, last = spans[i, 0], spans[i, 1]
-        if has_k:
-            first, last = min(first, spans[k, 0]), max(last, spans[k, 1])
-        y_i, x_i, y_k, x_k = myy * i + oy, mxy * i + ox, myy * k + oy, mxy * k + ox
-        for j in range(first, last + 1):
-            mass_i = values[i, j] * share
-            mass_k = values[k, j] * share if has_k else 0.0
-            yi, xi, yk, xk = y_i + myx * j, x_i + mxx * j, y_k + myx * j, x_k + mxx * j
-            if mass_i > 0:
-                _splat_one(out, yi + py, xi + px, mass_i)
-                _splat_one(out, yi + qy, xi + qx, mass_i)
-            if mass_k > 0:
-                _splat_one(out, yk + py, xk + px, mass_k)
-                _splat_one(out, yk + qy, xk + qx, mass_k)
-            if mass_i > 0:
-                _splat_one(out, yi - py, xi - px, mass_i)
-                _splat_one(out, yi - qy, xi - qx, mass_i)
-            if mass_k > 0:
-                _splat_one(out, yk - py, xk - px, mass_k)
-                _splat_one(out, yk - qy, xk - qx, mass_k)
 
 
 @compiled(inline="always")

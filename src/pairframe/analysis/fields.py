@@ -74,7 +74,7 @@ class MeanField:
     created, destroyed : (H, W)
         Mass per canonical pixel; NaN without pairs.
     velocity_um : (H, W, 2)
-        Mean over the pairs in which it is known, um/frame; NaN where it is in none.
+        Mean over the pairs in which it is known, um; NaN where it is in none.
     n_known : (H, W)
         In how many it is.
     """
@@ -104,7 +104,7 @@ class Deviation:
     Attributes
     ----------
     velocity_rmse_um : float
-        Root mean square length of the difference, um/frame, where both are known.
+        Root mean square length of the difference, um, where both are known.
     velocity_cosine : float
         1 for the same directions, 0 for unrelated ones, -1 for opposite ones; long displacements count more.
     created_rmse, destroyed_rmse : float
@@ -142,7 +142,7 @@ def deviation(maps: PairMaps, mean: MeanField) -> Deviation:
 
 
 def residual(maps: PairMaps, mean: MeanField) -> NDArray[np.float32]:
-    """Pair minus reference, (4, H, W): dy, dx (um/frame), created, destroyed (mass per pixel); NaN where unknown."""
+    """Pair minus reference, (4, H, W): dy, dx (um), created, destroyed (mass per pixel); NaN where unknown."""
     velocity = maps.velocity_um - mean.velocity_um
     parts = (velocity[..., 0], velocity[..., 1], maps.created - mean.created, maps.destroyed - mean.destroyed)
     return np.stack(parts).astype(np.float32)

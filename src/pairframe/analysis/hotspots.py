@@ -24,7 +24,7 @@ class UnitMaps:
     ----------
     units : tuple of str
     maps : mapping of name to (n_units, H, W)
-        ``created`` and ``destroyed`` in mass per canonical pixel, ``speed_um`` in um/frame, NaN where unknown.
+        ``created`` and ``destroyed`` in mass per canonical pixel, ``speed_um`` in um, NaN where unknown.
     """
 
     units: tuple[str, ...]

@@ -24,7 +24,7 @@ class PairMaps:
     created, destroyed : (H, W)
         Mass per canonical pixel.
     velocity_um : (H, W, 2)
-        dy and dx, um/frame; NaN where unknown.
+        dy and dx, um; NaN where unknown.
     """
 
     created: Float
@@ -38,7 +38,7 @@ class PairMaps:
 
     @property
     def speed_um(self) -> Float:
-        """Length of the displacement, um/frame; NaN where unknown."""
+        """Length of the displacement, um; NaN where unknown."""
         speed: Float = np.hypot(self.velocity_um[..., 0], self.velocity_um[..., 1])
         return speed
 

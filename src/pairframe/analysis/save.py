@@ -107,7 +107,7 @@ def variables_of(analysis: CohortAnalysis) -> list[Variable]:
         Variable("y_um", ("y_um",), y_um, "um", "centres of the blocks, down from the top edge"),
         Variable("x_um", ("x_um",), x_um, "um", "centres of the blocks, right from the left edge"),
     ]
-    mass, speed = "mass per pixel", "um/frame"
+    mass, speed = "mass per pixel", "um"
     cells = [[analysis.mean_fields[group, number] for number in range(members.n_bins)] for group in members.groups]
     for name, unit in (("created", mass), ("destroyed", mass), ("velocity_dy", speed), ("velocity_dx", speed)):
         maps = np.stack([np.stack([_part(cell, name) for cell in row]) for row in cells])

@@ -15,6 +15,7 @@ from pairframe.cli.arguments import AsJson, Output, Quiet, Results, with_options
 from pairframe.cli.options import with_config_options
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import exit_codes, tolerate_any_name
+from pairframe.errors import ArgumentError
 from pairframe.problem import TransportConfig
 
 
@@ -130,42 +131,112 @@ def compare(
 
 @app.command()
 def align(
-    source: Annotated[str, typer.Argument(metavar="SRC", help="Source mask, which stays where it is.")],
-    target: Annotated[
-        str, typer.Argument(metavar="TGT", help="Target mask, which is moved; its canvas and pixel size may differ.")
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC|TABLE",
+            help="Source mask, which stays where it is. Without TGT: a table of frames, folder, quoted pattern or label tif "
+            "of masks to align with one reference.",
+        ),
     ],
-    kind: Annotated[str, typer.Option(metavar="shift|rigid|similarity", help="What may change.")] = "rigid",
-    allow_flip: Annotated[bool, typer.Option("--allow-flip", help="Let the target be mirrored.")] = False,
-    weight: Annotated[
-        str, typer.Option(metavar="area|thickness", help="thickness follows the trunk of a bent body.")
-    ] = "area",
-    prove: Annotated[
+    target: Annotated[
         str | None,
-        typer.Option(metavar="flip|DEGREES", help="Prove that mirrored, or farther turned, poses overlap less."),
+        typer.Argument(metavar="[TGT]", help="Target mask, which is moved; its canvas and pixel size may differ."),
     ] = None,
-    source_landmark: Annotated[
-        str | None, typer.Option(metavar="MASK", help="A second mask on the source's canvas, such as its yolk.")
-    ] = None,
-    target_landmark: Annotated[
-        str | None, typer.Option(metavar="MASK", help="The same on the target's canvas.")
-    ] = None,
+    kind: Annotated[str, typer.Option(metavar="shift|rigid|similarity", help="What may change.")] = "rigid",
+    allow_flip: Annotated[bool, typer.Option("--allow-flip", help="Let masks be mirrored.")] = False,
     several: Annotated[
         str, typer.Option(metavar="shift|together", help="Scenes of several objects: only shift, or move as one.")
     ] = "shift",
     px_size_um: Annotated[
-        float | None, typer.Option(metavar="X", help="Side of a pixel of both masks, µm; overrides the files.")
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="µm. Of a pair: side of a pixel of both masks; overrides the files. Of a table: that of the new canvas; "
+            "default: that of the reference.",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Image of the moved target to write, .tif or .npy.")
+        Path | None,
+        typer.Option(
+            metavar="FILE|DIR", help="Image of the moved target, .tif or .npy; of a table: folder to write to."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace an existing image; of a table: write into a folder that is not empty."
+        ),
+    ] = False,
+    weight: Annotated[
+        str, typer.Option(metavar="area|thickness", help="Pair: thickness follows the trunk of a bent body.")
+    ] = "area",
+    prove: Annotated[
+        str | None,
+        typer.Option(metavar="flip|DEGREES", help="Pair: prove that mirrored, or farther turned, poses overlap less."),
+    ] = None,
+    source_landmark: Annotated[
+        str | None, typer.Option(metavar="MASK", help="Pair: a second mask on the source's canvas, such as its yolk.")
+    ] = None,
+    target_landmark: Annotated[
+        str | None, typer.Option(metavar="MASK", help="Pair: the same on the target's canvas.")
     ] = None,
     extend: Annotated[
-        bool, typer.Option("--extend", help="Let its canvas grow beyond that of the source if needed.")
+        bool, typer.Option("--extend", help="Pair: let the canvas grow beyond that of the source if needed.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing image.")] = False,
+    canvas: Annotated[
+        str | None,
+        typer.Option(metavar="HxW", help="Table: height and width of the new canvas in pixels, e.g. 256x576."),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(metavar="MASK", help="Table: mask whose pose all get; default: chosen among them.")
+    ] = None,
+    reference_landmark: Annotated[
+        str | None, typer.Option(metavar="MASK", help="Table: landmark of a given reference.")
+    ] = None,
+    landmark: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Table: column with a second mask per row, such as the yolk.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "--workers", help="Table: processes; default: one per core.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the shift, turn and flip that move one mask onto another; exit code 1 if the masks do not determine them."""
+    """Move one mask onto another, or all masks of a table into one pose.
+
+    A pair: exit code 1 if the masks do not determine the pose. A table: exit code 1 if a mask failed; run the same command
+    again to resume.
+    """
+    if target is None:
+        _refuse("a table", weight=weight != "area", prove=prove, source_landmark=source_landmark)
+        _refuse("a table", target_landmark=target_landmark, extend=extend)
+        if canvas is None or out is None:
+            option = "canvas" if canvas is None else "out"
+            example = "--canvas 256x576" if canvas is None else "--out aligned"
+            raise ArgumentError(
+                f"--{option} for a table, or a second mask for a pair", "none", f"e.g. {example}, or give TGT", option
+            )
+        from pairframe.cli.align_cohort import AlignCohortJob, parse_canvas, run_align_cohort
+
+        cohort = AlignCohortJob(
+            manifest=source,
+            out=out,
+            canvas_hw=parse_canvas(canvas),
+            px_size_um=px_size_um,
+            reference=reference,
+            reference_landmark=reference_landmark,
+            landmark=landmark,
+            kind=kind,
+            allow_flip=allow_flip,
+            several=several,
+            jobs=jobs,
+            overwrite=overwrite,
+        )
+        run_align_cohort(cohort, as_json=as_json, quiet=quiet)
+        return
+    _refuse("a pair", canvas=canvas, reference=reference, reference_landmark=reference_landmark)
+    _refuse("a pair", landmark=landmark, jobs=jobs)
     from pairframe.cli.align import AlignJob, run_align
 
     job = AlignJob(
@@ -183,6 +254,47 @@ def align(
         overwrite=overwrite,
     )
     run_align(job, as_json=as_json, quiet=quiet)
+
+
+def _refuse(what: str, **given: object) -> None:
+    """Refuse options of the other use of a command: their values are true if they were given."""
+    for name, value in given.items():
+        if value not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise ArgumentError(
+                f"no {option} for {what}", "one", f"leave out {option}; see pairframe align --help", name
+            )
+
+
+@app.command()
+@with_config_options
+def sweep(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Source mask, as for compare.")],
+    target: Annotated[str, typer.Argument(metavar="TGT", help="Target mask.")],
+    out: Output,
+    config: TransportConfig,
+    reach_um: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,X,...",
+            help="Reaches to compare, µm, increasing. Default: nine, from an eighth to twice the length of the objects, "
+            "unless only blurs are given.",
+        ),
+    ] = None,
+    blur_um: Annotated[
+        str | None, typer.Option(metavar="X,X,...", help="Blurs to compare, µm, increasing. Default: 2 pixels alone.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the sweep in the folder.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare two masks at several reaches or blurs; write a table, a figure and a recommendation."""
+    from pairframe.cli.sweep import SweepJob, run_sweep
+
+    job = SweepJob(
+        source=source, target=target, out=out, config=config, reach_um=reach_um, blur_um=blur_um, overwrite=overwrite
+    )
+    run_sweep(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()

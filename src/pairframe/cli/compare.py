@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -110,12 +111,12 @@ def _write(job: CompareJob, result: TransportResult, seconds: float, now: Activi
         with drafted(store) as kept:
             now.step("writing the result")
             kept.write(maps)
-            text = summary_json(kept.rows[0], frame_interval_min=job.frame_interval_min, files=job.files)
+            text = summary_json(kept.rows[0], files=job.files)
             with disk.write_errors(job.out):
                 files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
                 _write_profile(job, result, kept.folder)
                 if job.with_report:
-                    summary = _draw(result, kept.folder, now)
+                    summary = _draw(job, result, kept.folder, now)
             kept.keep()
         if job.with_report:
             write_report(
@@ -141,10 +142,11 @@ def _write_profile(job: CompareJob, result: TransportResult, folder: Path) -> No
         say(f"pairframe: body axis: {rows['note'].iloc[0]}")
 
 
-def _draw(result: TransportResult, folder: Path, now: Activity) -> bytes:
+def _draw(job: CompareJob, result: TransportResult, folder: Path, now: Activity) -> bytes:
     """The figure and the movie of this pair, under names that stay. Returns the figure, which the report shows too."""
     now.step("drawing the figure")
-    summary = figure_png(result, summary_figure, summary_size_in(result))
+    draw = partial(summary_figure, frame_interval_min=job.frame_interval_min)
+    summary = figure_png(result, draw, summary_size_in(result))
     files.replace_file(folder / "summary.png", summary)
     now.step("drawing the movie")
     write_movie(result, folder / "movie.gif")

@@ -83,14 +83,15 @@ def config_options(config_class: type = TransportConfig) -> tuple[ConfigOption, 
 def with_config_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``config: TransportConfig`` of a command by options for all its fields, and ``--config``.
 
-    Options override the file, and the file the defaults::
+    A field that the command has a parameter of its own for gets no option. Options override the file, and the file the
+    defaults::
 
         @app.command()
         @with_config_options
         def compare(source: str, target: str, config: TransportConfig) -> None: ...
     """
-    options = _transport_options()
     signature = inspect.signature(command, eval_str=True)
+    options = [option for option in _transport_options() if option.name not in signature.parameters]
     own = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in signature.parameters.values()

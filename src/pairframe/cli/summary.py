@@ -15,7 +15,7 @@ from pairframe.report.view import UNFINISHED, is_area
 from pairframe.results import TransportResult
 from pairframe.results.formatting import number, part_of, scientific, share
 from pairframe.results.row_units import column_unit, shared_units, units_of
-from pairframe.results.schema import BY_NAME, FEATURES, FIELDS, SCHEMA_VERSION, Row
+from pairframe.results.schema import BY_NAME, COSTS, FEATURES, FIELDS, INTERVAL, RATES, SCHEMA_VERSION, Row
 from pairframe.results.words import status_kind, status_word, unit
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _ANSWER_LINES = ("moved", "destroyed", "created", "divergence", "total cost", "certificate")
 # Columns that come from the solve; the others follow from the masks and the config.
-_ANSWER_COLUMNS = {column.name for column in (*FIELDS, *FEATURES)} - {
-    *("M_source", "M_target", "area_source_um2", "area_target_um2", "growth_rate"),
+_ANSWER_COLUMNS = {column.name for column in (*FIELDS, *COSTS, *FEATURES, *RATES)} - {
+    *("M_source", "M_target", "area_source_um2", "area_target_um2", "growth_rate", "growth_rate_per_h"),
     *("iterations", "epsilon", "lambda_unbalanced", "backend", "dtype", "device"),
 }
 STATUS_STYLES = {"good": "bold green", "odd": "bold yellow", "bad": "bold red"}
@@ -47,12 +47,12 @@ def summary_lines(
     units = result.units
     length, area = units.length_text, units.area_text
     mass = "px" if is_area(result) else "mass"
-    cost = unit("divergence", units, is_euclidean=result.config.metric == "euclidean")
+    cost = unit("divergence_um2", units, is_euclidean=result.config.metric == "euclidean")
     transform = result.transform
     growth = 100 * (result.M_target / result.M_source - 1) if result.M_source > 0 else None
     moved = [f"{_percent(result.total_mass_moved, result.M_source)} of the source"]
     if result.total_mass_moved > 0:
-        speed = f"{number(result.mean_displacement_um)} {length}/frame"
+        speed = f"{number(result.mean_displacement_um)} {length}"
         if frame_interval_min is not None:
             speed += f" ({number(result.mean_displacement_um / frame_interval_min)} {length}/min)"
         moved.append(f"on average by {speed}")
@@ -78,13 +78,15 @@ def summary_lines(
         ),
         Line(
             "divergence",
-            number(result.divergence),
-            f"± {number(result.divergence_error)}, difference of the masks, 0 if they are equal ({cost})",
+            f"{number(result.divergence_length_um)} {length}",
+            f"per unit of mass, 0 if the masks are equal ({number(result.divergence_um2)} ± "
+            f"{number(result.divergence_error_um2)} {cost})",
         ),
         Line(
             "total cost",
-            number(result.objective),
-            f"of moving, creating and destroying, certified to ± {number(result.gap)} (objective, {cost})",
+            number(result.objective_um2),
+            f"of moving, creating and destroying, certified to ± {number(result.scales.cost_um_from_cost_work(result.gap))} "
+            f"(objective, {cost})",
         ),
         Line(
             "certificate",
@@ -167,19 +169,23 @@ def pairs_table(rows: list[Row]) -> Table:
     from rich.table import Table
 
     length = shared_units(rows).length_text
+    speed = "mean_speed_um_per_min"
+    has_speed = any(row.get(speed) is not None for row in rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption=_CERTIFIED, caption_justify="left")
     table.add_column("pair", overflow="fold")
     table.add_column("status")
     for head in (
         "source\nmass",
         "target\nmass",
-        f"moved by\n{length}/frame",
+        f"moved by\n{length}",
+        *([f"speed\n{length}/min"] if has_speed else []),
         "destroyed\n%",
         "created\n%",
         "certified\nto",
     ):
         table.add_column(head, justify="right")
-    names = ("M_source", "M_target", "mean_displacement_um", "percent_destroyed", "percent_created", "relative_gap")
+    moved = ("mean_displacement_um", *([speed] if has_speed else []))
+    names = ("M_source", "M_target", *moved, "percent_destroyed", "percent_created", "relative_gap")
     for row in rows:
         numbers = (number(row[name], BY_NAME[name].unit) for name in names)
         table.add_row(
@@ -188,7 +194,7 @@ def pairs_table(rows: list[Row]) -> Table:
     return table
 
 
-def summary_json(row: Row, *, frame_interval_min: float | None, files: Mapping[str, str]) -> str:
+def summary_json(row: Row, *, files: Mapping[str, str]) -> str:
     """The row of the table as JSON, one name per number, with units; NaN is null, an infinity the text ``inf``.
 
     If there is no answer (``impossible``), every number of the answer is null.
@@ -200,17 +206,14 @@ def summary_json(row: Row, *, frame_interval_min: float | None, files: Mapping[s
     }
     if not has_answer:
         found |= dict.fromkeys(_ANSWER_COLUMNS)
-    if frame_interval_min is not None:
-        found["frame_interval_min"] = frame_interval_min
-        found["mean_speed_um_per_min"] = row["mean_displacement_um"] / frame_interval_min if has_answer else None
     is_euclidean = found["config"]["metric"] == "euclidean"
     units = {
         column.name: column_unit(column.name, lengths, is_euclidean=is_euclidean)
         for column in BY_NAME.values()
         if column.unit and column.unit != "1"
     }
-    if frame_interval_min is not None:
-        units |= {"frame_interval_min": "min", "mean_speed_um_per_min": lengths.of("um/min")}
+    if INTERVAL in row:
+        units[INTERVAL] = "min"
     about = {"pairframe": __version__, "schema_version": SCHEMA_VERSION}
     return json.dumps(
         plain({**about, **found, "px_size_known": not lengths.in_px, "units": units, "files": dict(files)}),

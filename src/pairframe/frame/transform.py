@@ -281,11 +281,11 @@ class GridTransform:
         Parameters
         ----------
         velocity_work_px : (Hw, Ww, 2)
-            ``[..., 0]`` is dy, ``[..., 1]`` is dx, in work pixels per frame; NaN for unknown.
+            ``[..., 0]`` is dy, ``[..., 1]`` is dx, in work pixels; NaN for unknown.
 
         Returns
         -------
-        (Hc, Wc, 2) float64 in um per frame, constant over a block; NaN outside the crop, where no displacement is known.
+        (Hc, Wc, 2) float64 in um, constant over a block; NaN outside the crop, where no displacement is known.
         """
         work = as_numeric(velocity_work_px, "velocity_work_px")
         require_shape(work.shape, (*self.work_shape_hw, 2), "velocity_work_px")

@@ -7,6 +7,7 @@ It must not know about files, configs or how results are kept.
 from pairframe.maps.accounting import FeasiblePart, feasible_part
 from pairframe.maps.displacement import displacement
 from pairframe.maps.divergence import Divergence, divergence_of
+from pairframe.maps.flows import Flows, flows_between
 from pairframe.maps.lift import CanonicalMaps, carry_to_grid, lift
 from pairframe.maps.motion import Motion, decompose_motion
 from pairframe.maps.plan import MAX_DENSE_ENTRIES, PlanOperator
@@ -18,6 +19,7 @@ __all__ = [
     "CanonicalMaps",
     "Divergence",
     "FeasiblePart",
+    "Flows",
     "Motion",
     "PlanOperator",
     "carry_to_grid",
@@ -25,6 +27,7 @@ __all__ = [
     "displacement",
     "divergence_of",
     "feasible_part",
+    "flows_between",
     "lift",
     "local_growth_rate",
     "map_gradient",

@@ -122,6 +122,51 @@ def feasible_part(plan: PlanOperator) -> FeasiblePart:
 
 
 @dataclass(frozen=True, eq=False)
+class FeasibleWeights:
+    """One of the two orders of scaling: ``Q_ij = exp(log_a_i + log_b_j - C_ij / eps)``; Q is the mean of both.
+
+    Attributes
+    ----------
+    log_a, log_b : (n,), (m,)
+        Over the supports, in row-major order.
+    arrived : (m,)
+        Column sums of this Q, in the units of the problem.
+    displacement : (ndim, m)
+        Mean source of the plan at each target pixel minus its position, work px; before the columns are scaled, which changes
+        no mean.
+    cost : (m,)
+        Mean cost to these sources, work px^2 (``euclidean``: work px).
+    """
+
+    log_a: Float
+    log_b: Float
+    arrived: Float
+    displacement: Float
+    cost: Float
+
+
+def feasible_weights(plan: PlanOperator) -> tuple[FeasibleWeights, FeasibleWeights]:
+    """The weights of the feasible part of a plan, rows scaled first and columns scaled first; three kernel applications."""
+    problem = plan.problem
+    log_mass_a, log_mass_b = np.log(problem.mass_a[problem.support_a]), np.log(problem.mass_b[problem.support_b])
+    kernel_a, kernel_b = plan.kernel_at("a"), plan.kernel_at("b")
+    with np.errstate(invalid="ignore"):
+        rows_a = plan.log_weight_a + np.minimum(log_mass_a - plan.log_row_sums, 0.0)
+        seen = kernel_b.moments(rows_a)
+        log_q = plan.log_weight_b + seen.log_sum
+        rows_b = plan.log_weight_b + np.minimum(log_mass_b - log_q, 0.0)
+        rows_first = FeasibleWeights(
+            rows_a, rows_b, np.exp(np.minimum(log_q, log_mass_b)), seen.displacement, seen.cost
+        )
+        columns_b = plan.log_weight_b + np.minimum(log_mass_b - plan.log_column_sums, 0.0)
+        log_p = plan.log_weight_a + kernel_a.log_sum(columns_b)
+        columns_a = plan.log_weight_a + np.minimum(log_mass_a - log_p, 0.0)
+        seen = kernel_b.moments(columns_a)
+        arrived = np.exp(np.minimum(columns_b + seen.log_sum, log_mass_b))
+    return rows_first, FeasibleWeights(columns_a, columns_b, arrived, seen.displacement, seen.cost)
+
+
+@dataclass(frozen=True, eq=False)
 class _Side:
     """One side of a plan over its support, (n,) each: logs of mass, weight and marginal; sums over the other side."""
 

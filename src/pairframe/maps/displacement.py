@@ -27,7 +27,7 @@ def displacement(part: FeasiblePart, self_displacement: Float | None = None) -> 
     Returns
     -------
     velocity_px : (H, W, 2)
-        Work px per frame, one component per axis of the grid in its order: for images ``[..., 0]`` is dy and ``[..., 1]``
+        Work px, one component per axis of the grid in its order: for images ``[..., 0]`` is dy and ``[..., 1]``
         is dx. NaN where it is not known.
     valid : (H, W) bool
         Where some mass left: more than a share of 1e-9, and 1e-6 of the largest share.

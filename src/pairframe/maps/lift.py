@@ -20,7 +20,7 @@ class CanonicalMaps:
     mass_created, mass_destroyed : (Hc, Wc)
         Mass per canonical pixel.
     velocity_field : (Hc, Wc, 2)
-        um/frame, dy and dx; NaN off the source and where no mass left.
+        um, dy and dx; NaN off the source and where no mass left.
     velocity_valid : (Hc, Wc) bool
     cost_source, cost_target : (Hc, Wc)
         Mass times um^2 (``euclidean``: um) per canonical pixel.
@@ -48,7 +48,7 @@ def lift(
     Parameters
     ----------
     velocity_px : (Hw, Ww, 2)
-        Work px per frame.
+        Work px.
     on_source : (Hc, Wc) bool
         The source's pixels; others that share a work block with them get no displacement.
     um_per_cost : float

@@ -56,11 +56,11 @@ def read_mask(
     if px_size_um is not None:
         checked_px_size(px_size_um)
     spec = parse_spec(path).narrowed(page, label)
-    values, file_px_size_um = _read_page(spec, max_pixels, ids=spec.label is not None, density=density)
+    values, file_px_size_um, is_coverage = _read_page(spec, max_pixels, ids=spec.label is not None, density=density)
     if spec.label is not None:
         values = _select_label(values, spec, spec.label)
     px_size_um = file_px_size_um if px_size_um is None else px_size_um
-    return Mask(values, px_size_um=px_size_um, source=str(spec), density=density)
+    return Mask(values, px_size_um=px_size_um, source=str(spec), density=density, coverage=is_coverage)
 
 
 def read_labels(
@@ -68,7 +68,7 @@ def read_labels(
 ) -> tuple[NDArray[Any], float | None]:
     """Return a label image, (H, W) integers, and its pixel size in micrometres or None."""
     spec = parse_spec(path).narrowed(page, None)
-    values, px_size_um = _read_page(spec, max_pixels, ids=True)
+    values, px_size_um, _ = _read_page(spec, max_pixels, ids=True)
     return _as_labels(values, spec), px_size_um
 
 
@@ -119,8 +119,8 @@ def _open(spec: MaskSpec) -> Iterator[ImageSource]:
 
 def _read_page(
     spec: MaskSpec, max_pixels: int, *, ids: bool, density: bool = False
-) -> tuple[NDArray[Any], float | None]:
-    """Decode the chosen page, after checking everything that is in the header."""
+) -> tuple[NDArray[Any], float | None, bool]:
+    """Decode the chosen page, after checking all of the header; its pixel size, and whether it is a coverage."""
     with _open(spec) as source:
         if density and not ids and source.instead_of_labels is not None:
             raise FileError(
@@ -153,7 +153,7 @@ def _read_page(
             )
         px_size_um = _square_size_um(source.px_size_yx_um(page), spec)
         read = source.read_ids if ids and source.read_ids is not None else source.read_page
-        return read(page), px_size_um
+        return read(page), px_size_um, source.is_coverage
 
 
 def _choose_page(source: ImageSource, spec: MaskSpec) -> int:

@@ -37,6 +37,9 @@ class Mask:
     inside_value : int
         Value of the pixels inside a binary image, 1 or 255. Detected if `values` are numbers.
         The mass mode ``"intensity"`` uses it.
+    coverage : bool
+        Whether a density is the share of each pixel that a mask covers, as of a mask that was moved: its sum is an area, and
+        the mass mode ``"uniform"`` takes it like a binary mask.
     """
 
     values: NDArray[Any]
@@ -45,10 +48,11 @@ class Mask:
     history: tuple[str, ...] = ()
     density: bool = False
     inside_value: int = 1
+    coverage: bool = False
 
     def __post_init__(self) -> None:
         name = "the mask" if self.source is None else repr(self.source)
-        values, inside_value = _own_values(self.values, name, density=self.density)
+        values, inside_value = _own_values(self.values, name, density=self.density or self.coverage)
         values.flags.writeable = False
         # A view of a read-only array cannot be made writeable again.
         object.__setattr__(self, "values", values.view())
@@ -72,6 +76,31 @@ class Mask:
         """Make a mask from anything that numpy can convert to an (H, W) array."""
         return cls(array, px_size_um=px_size_um, source=source, density=density)  # type: ignore[arg-type]
 
+    @classmethod
+    def _of_own_density(
+        cls,
+        values: NDArray[np.float64],
+        px_size_um: float | None,
+        source: str | None,
+        history: tuple[str, ...],
+        *,
+        coverage: bool = False,
+    ) -> Mask:
+        """A density from an array that no one else holds, finite and not negative: neither checked nor copied."""
+        values.flags.writeable = False
+        mask = object.__new__(cls)
+        for name, value in (
+            ("values", values.view()),
+            ("px_size_um", px_size_um),
+            ("source", source),
+            ("history", history),
+            ("density", True),
+            ("inside_value", 1),
+            ("coverage", coverage),
+        ):
+            object.__setattr__(mask, name, value)
+        return mask
+
     @property
     def shape_hw(self) -> tuple[int, int]:
         """Height and width of the canvas, pixels."""
@@ -82,6 +111,11 @@ class Mask:
     def is_binary(self) -> bool:
         """Whether the values are stored as bool; a density of zeros and ones is not binary."""
         return self.values.dtype == np.bool_
+
+    @property
+    def is_area(self) -> bool:
+        """Whether the sum of the values is an area in pixels: of a binary mask, or of a coverage."""
+        return self.is_binary or self.coverage
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +134,7 @@ class Mask:
 
     def __repr__(self) -> str:
         height, width = self.shape_hw
-        kind = "binary" if self.is_binary else f"density {self.values.dtype}"
+        kind = "binary" if self.is_binary else f"{'coverage' if self.coverage else 'density'} {self.values.dtype}"
         size = "unknown pixel size" if self.px_size_um is None else f"{self.px_size_um:g} um/px"
         source = "" if self.source is None else f", {self.source!r}"
         return f"Mask({height} x {width} px, {kind}, {self.area_px} px inside, {size}{source})"
@@ -108,7 +142,7 @@ class Mask:
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled array loads as writeable; the constructor makes it read-only again.
         fields = (self.values, self.px_size_um, self.source, self.history, self.density, self.inside_value)
-        return type(self), fields
+        return type(self), (*fields, self.coverage)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         # Lets numpy functions accept a mask as an array.

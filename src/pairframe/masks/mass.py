@@ -161,10 +161,10 @@ def mass_density(mask: Mask, mode: str | MassMode, px_size_um: float | None = No
         of the canvas is background, so a mask that fills its canvas has a boundary too.
     """
     mode = MassMode.parse(mode)
-    if not mask.is_binary and not mode.takes_density:
+    if not mask.is_binary and not mode.takes_density and not (mask.coverage and mode.is_area):
         raise GreyImageError(
             f"a binary mask for mass_mode={str(mode)!r}",
-            f"a density ({mask.values.dtype})",
+            f"a {'coverage' if mask.coverage else 'density'} ({mask.values.dtype})",
             'use mass_mode="intensity", or threshold the image to a binary mask first',
             "mass_mode",
         )

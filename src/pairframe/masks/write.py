@@ -12,7 +12,7 @@ import numpy as np
 from pairframe import files
 from pairframe.errors import FileError, GreyImageError, PixelSizeError
 from pairframe.masks.mask import Mask
-from pairframe.masks.readers.tiff import EXACT_SIZE_KEY
+from pairframe.masks.readers.tiff import COVERAGE_NOTE, EXACT_SIZE_KEY
 
 # Types in the OME schema, which has no 64-bit integers and no half floats.
 _OME_DTYPES = {"bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64"}
@@ -25,7 +25,8 @@ def write_mask(mask: Mask, path: str | os.PathLike[str], overwrite: bool = False
     """Write a mask as .tif, .tiff, .png or .npy, without loss.
 
     A TIFF keeps the pixel size. A binary mask becomes an ImageJ TIFF (0 and 255) that
-    Fiji opens calibrated; a density, or a name in ``.ome.tif``, becomes an OME-TIFF.
+    Fiji opens calibrated; a density, or a name in ``.ome.tif``, becomes an OME-TIFF. One of a
+    coverage says so, and is read as a coverage again.
     A PNG holds binary masks only. PNG and NPY lose the pixel size: give
     ``px_size_um=`` again when you read them. Source and history are not written.
 
@@ -84,7 +85,11 @@ def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:
         )
     size = {} if px_size_um is None else {f"PhysicalSize{axis}": px_size_um for axis in "XY"}
     units = {} if px_size_um is None else {f"PhysicalSize{axis}Unit": "\u00b5m" for axis in "XY"}
-    tifffile.imwrite(stream, mask.values, ome=True, photometric="minisblack", metadata={"axes": "YX", **size, **units})
+    note = {"Description": COVERAGE_NOTE} if mask.coverage else {}
+    about: dict[str, object] = {"axes": "YX", **size, **units, **note}
+    # Moved masks are mostly zeros and ones in eight bytes each: deflated they are 20 times smaller.
+    compression = "zlib" if mask.coverage else None
+    tifffile.imwrite(stream, mask.values, ome=True, photometric="minisblack", metadata=about, compression=compression)
 
 
 def _write_png(mask: Mask, stream: IO[bytes], path: Path) -> None:

@@ -64,7 +64,7 @@ def align_pair(
 def _mass_factor(config: TransportConfig, target: Mask, magnification: float) -> float:
     """How the mass of the target changes when its lengths, counted in pixels, change by this factor."""
     name = config.mass.name
-    if name == "intensity" and not target.is_binary:
+    if name == "intensity" and not target.is_area:
         return 1.0  # mass per pixel: its sum stays
     return magnification ** (3 if name == "distance_transform" else 2)
 

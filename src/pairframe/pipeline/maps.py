@@ -47,18 +47,20 @@ class PairMaps:
     part : FeasiblePart
         Created, destroyed and moved mass.
     velocity : (Hw, Ww, 2)
-        Displacement of the source, (dy, dx) in work px per frame.
+        Displacement of the source, (dy, dx) in work px.
     velocity_valid : (Hw, Ww) bool
         Where the displacement is known.
     terms : PlanTerms
     divergence : Divergence
     noise_floors : (float, float)
         Of source and target; shares of their masses.
+    debiased_cost : float
+        See `_debiased_cost`; NaN without transport.
     notices : tuple of Notice
     strain : (Hw, Ww, 2, 2), optional
-        Gradient of the displacement, rows dy, dx and columns d/dy, d/dx, 1/frame; NaN where the displacement is not known.
+        Gradient of the displacement, rows dy, dx and columns d/dy, d/dx; NaN where the displacement is not known.
     local_growth_rate : (Hw, Ww), optional
-        1/frame; NaN likewise.
+        See `pairframe.maps.local_growth_rate`; NaN likewise.
     """
 
     part: FeasiblePart
@@ -67,6 +69,7 @@ class PairMaps:
     terms: PlanTerms
     divergence: Divergence
     noise_floors: tuple[float, float]
+    debiased_cost: float = math.nan
     notices: tuple[Notice, ...] = ()
     strain: Float | None = None
     local_growth_rate: Float | None = None
@@ -87,6 +90,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         self_displacement = np.full(part.displacement.shape, np.nan)
         self_displacement[problem.support_a] = solved.self_source.displacement
     velocity, valid = displacement(part, self_displacement if config.debias else None)
+    debiased_cost = _debiased_cost(part, solved)
     if solved.samples is not None:
         source, target = solved.samples
         part = spread_part(part, source, target, work.mass_source, work.mass_target)
@@ -99,6 +103,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         terms=_plan_terms(plan, solved.mass_scale),
         divergence=solved.divergence,
         noise_floors=noise_floors,
+        debiased_cost=debiased_cost,
         notices=tuple(_notices(work, solved)),
         strain=gradient,
         local_growth_rate=growth,
@@ -147,6 +152,21 @@ def empty_maps(work: WorkPair) -> PairMaps:
         strain=None if unknown is None else np.full((*velocity.shape, velocity.shape[-1]), np.nan),
         local_growth_rate=unknown,
     )
+
+
+def _debiased_cost(part: FeasiblePart, solved: PairSolution) -> float:
+    """Transport cost of a plan less that of mass at rest, mass times work px^2 (``euclidean``: work px).
+
+    The blur spreads mass that does not move, at a cost of about blur^2 per unit. The self-problems say how much for each pixel;
+    the mean over source and target is subtracted. So a mask against itself costs nothing, a mask shifted by k costs k^2
+    per unit of mass, and swapping source and target changes nothing.
+    """
+    problem = solved.solution.problem
+    if problem.is_symmetric:
+        return 0.0
+    at_rest = float(part.left[problem.support_a] @ solved.self_source.mean_cost)
+    at_rest += float(part.arrived[problem.support_b] @ solved.self_target.mean_cost)
+    return part.transport_cost - 0.5 * at_rest
 
 
 def _plan_terms(plan: PlanOperator, mass_scale: float) -> PlanTerms:

@@ -114,6 +114,7 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "versions": dict(_versions(config.backend)),
         "notices": (*work.notices, *maps.notices),
         "pose": work.pose,
+        "debiased_transport_cost_um2": scales.cost_um_from_cost_work(maps.debiased_cost),
     }
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from pairframe.engines import Solution, SolveOptions, solve
+from pairframe.engines import Solution, SolveOptions, Start, solve
 from pairframe.frame import tight_box
 from pairframe.maps.accounting import feasible_part
 from pairframe.maps.plan import PlanOperator
@@ -43,6 +43,9 @@ class SelfSolution:
         Share of the mass of each pixel that is transported.
     noise_floor : float
         Share of the mass called destroyed.
+    mean_cost : (n,)
+        Cost of the transported mass of each pixel per unit, work px^2 (``euclidean``: work px): about blur^2, although
+        nothing moves.
     """
 
     solution: Solution
@@ -50,6 +53,7 @@ class SelfSolution:
     displacement: Float
     left_share: Float
     noise_floor: float
+    mean_cost: Float
 
     @property
     def n_bytes(self) -> int:
@@ -58,7 +62,7 @@ class SelfSolution:
         arrays = (s.potential_a, s.potential_b, s.marginal_a, s.marginal_b, s.problem.mass_a, s.problem.mass_b)
         split = s.split_potentials
         vectors = () if split is None else (split.f, split.g)
-        return sum(array.nbytes for array in (*arrays, *vectors, self.displacement, self.left_share))
+        return sum(array.nbytes for array in (*arrays, *vectors, self.displacement, self.left_share, self.mean_cost))
 
     def solution_of(self, problem: TransportProblem) -> Solution:
         """Convert to the solution of `problem`: the same mask against itself on a larger grid or with another total."""
@@ -96,8 +100,38 @@ def scaled_certificate(certificate: Certificate, scale: float) -> Certificate:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class SelfStart:
+    """A similar self-problem that was solved before, on the same grid.
+
+    Attributes
+    ----------
+    potential : (H, W)
+        NaN where unknown.
+    solution : SelfSolution
+        Taken as it is if it solves the next self-problem too.
+    """
+
+    potential: Float
+    solution: SelfSolution
+
+    @classmethod
+    def of(cls, solution: SelfSolution, mass: Float) -> SelfStart:
+        """From the solution of a mask (H, W)."""
+        box = tight_box(mass)
+        assert box is not None  # a problem has mass
+        placed = np.full(mass.shape, np.nan)
+        placed[box.slices] = solution.solution.potential_a
+        return cls(placed, solution)
+
+
 def solve_self_problem(
-    problem: TransportProblem, side: Literal["a", "b"], mass_work: Float, backend: str, options: SolveOptions
+    problem: TransportProblem,
+    side: Literal["a", "b"],
+    mass_work: Float,
+    backend: str,
+    options: SolveOptions,
+    start: SelfStart | None = None,
 ) -> SelfSolution:
     """Solve the self-problem of one side of `problem`, or take its solution from the cache.
 
@@ -105,6 +139,8 @@ def solve_self_problem(
     ----------
     mass_work : (H, W)
         Mass of that side before any normalisation, which is the same in every pair that contains the mask.
+    start : SelfStart, optional
+        Where to start. A solution that started somewhere is not cached, because its last digits depend on the start.
     """
     mass, penalty = (problem.mass_a, problem.penalty_a) if side == "a" else (problem.mass_b, problem.penalty_b)
     if problem.reference in HOMOGENEOUS:
@@ -127,9 +163,12 @@ def solve_self_problem(
     if found is None:
         if problem.reference in HOMOGENEOUS:
             mass = mass / mass.sum()
-        found = _solve(
-            replace(problem, mass_a=mass, mass_b=mass, penalty_a=penalty, penalty_b=penalty), backend, options
-        )
+        own = replace(problem, mass_a=mass, mass_b=mass, penalty_a=penalty, penalty_b=penalty)
+        if start is not None:
+            if _solves(start.solution.solution, own, options):
+                return start.solution
+            return _solve(own, backend, options, (start.potential[box.slices],) * 2)
+        found = _solve(own, backend, options)
         _cache.put(key, found)
     return found
 
@@ -139,16 +178,36 @@ def clear_self_cache() -> None:
     _cache.clear()
 
 
-def _solve(problem: TransportProblem, backend: str, options: SolveOptions) -> SelfSolution:
-    solution = solve(problem, backend, options)
+def _solves(solution: Solution, problem: TransportProblem, options: SolveOptions) -> bool:
+    """Whether a solution, with its certificate, holds for `problem` too: the same with a smaller lambda that does not bind.
+
+    ``partial`` and ``tv`` only bound the potentials. While the potentials stay within the bound, the dual value does not
+    depend on lambda, and the primal value of a plan falls with it, so both certified bounds remain bounds.
+    """
+    old, penalty, before = solution.problem, problem.penalty_a, solution.problem.penalty_a
+    if type(penalty) is not type(before) or not penalty.clips or not solution.certificate.meets(options.tol):
+        return False
+    settings = [(p.epsilon, p.reference, p.metric, p.spacing) for p in (old, problem)]
+    if settings[0] != settings[1] or not np.array_equal(old.mass_a, problem.mass_a):
+        return False
+    low, high = penalty.bounds
+    potential = solution.potential_a[old.support_a]
+    is_within = bool((potential >= low).all() and (potential <= high).all())
+    return is_within and penalty.marginal_relaxation <= before.marginal_relaxation
+
+
+def _solve(problem: TransportProblem, backend: str, options: SolveOptions, start: Start | None = None) -> SelfSolution:
+    solution = solve(problem, backend, options, start)
     part = feasible_part(PlanOperator.of(solution))
     on = problem.support_a
+    left = part.left[on]
     return SelfSolution(
         solution=solution,
         total=problem.total_a,
         displacement=part.displacement[on],
         left_share=part.left_share[on],
         noise_floor=part.destroyed_share,
+        mean_cost=np.divide(part.cost_source[on], left, out=np.zeros(left.shape), where=left > 0),
     )
 
 

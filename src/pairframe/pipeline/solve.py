@@ -11,9 +11,11 @@ from pairframe.errors import UnsupportedProblemError
 from pairframe.maps import Divergence, divergence_of
 from pairframe.parallel.threads import n_threads
 from pairframe.pipeline.frame import WorkPair
-from pairframe.pipeline.self_problem import SelfSolution, solve_self_problem
+from pairframe.pipeline.self_problem import SelfSolution, SelfStart, solve_self_problem
 from pairframe.problem import TransportProblem, state_problem
 from pairframe.types import Float
+
+SelfStarts = tuple[SelfStart, SelfStart]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +44,26 @@ class PairSolution:
     samples: tuple[Sample, Sample] | None
 
     @property
+    def potentials(self) -> Start:
+        """The potentials of the pair, (Hw, Ww) each, to start a similar pair on this grid from."""
+        return self.solution.potential_a, self.solution.potential_b
+
+    @property
+    def self_starts(self) -> SelfStarts:
+        """Where to start the self-problems of a similar pair on this grid."""
+        source, target = self.masses
+        return SelfStart.of(self.self_source, source), SelfStart.of(self.self_target, target)
+
+    @property
     def divergence(self) -> Divergence:
         """The divergence of the pair, in pixel-mass times work px^2 (or work px)."""
         found = divergence_of(self.solution, (self.self_source.solution, self.self_target.solution))
         return Divergence(found.value * self.mass_scale, found.error * self.mass_scale)
 
 
-def solve_pair(work: WorkPair, start: Start | None, progress: Progress | None = None) -> PairSolution:
+def solve_pair(
+    work: WorkPair, start: Start | None, progress: Progress | None = None, *, self_starts: SelfStarts | None = None
+) -> PairSolution:
     """State the problem of a pair and solve it with the engine of its config.
 
     Parameters
@@ -57,6 +72,8 @@ def solve_pair(work: WorkPair, start: Start | None, progress: Progress | None = 
         Potentials to start the pair from.
     progress : callable, optional
         Called during the solve of the pair, but not of the self-problems.
+    self_starts : (SelfStart, SelfStart), optional
+        Where to start the self-problems of source and target.
     """
     config, masses = work.config, (work.mass_source, work.mass_target)
     samples = _samples(work)
@@ -65,7 +82,7 @@ def solve_pair(work: WorkPair, start: Start | None, progress: Progress | None = 
     problem, mass_scale = state_problem(*masses, config, work.transform, work.penalties)
     options = SolveOptions(config.tol, config.max_iterations, config.dtype, config.device)
     _check_device(problem, config.backend, options)
-    solutions = solve_with_self_problems(problem, masses, config.backend, options, start, progress)
+    solutions = solve_with_self_problems(problem, masses, config.backend, options, start, progress, self_starts)
     return PairSolution(*solutions, masses, mass_scale, samples)
 
 
@@ -76,6 +93,7 @@ def solve_with_self_problems(
     options: SolveOptions,
     start: Start | None = None,
     progress: Progress | None = None,
+    self_starts: SelfStarts | None = None,
 ) -> tuple[Solution, SelfSolution, SelfSolution]:
     """Solve a problem and the self-problems of both sides.
 
@@ -85,15 +103,18 @@ def solve_with_self_problems(
     ----------
     masses_work : two (H, W)
         Both masses before any normalisation; see `solve_self_problem`.
+    self_starts : (SelfStart, SelfStart), optional
+        Where to start the self-problems.
     """
+    first, second = (None, None) if self_starts is None else self_starts
     if problem.is_symmetric:
-        own = solve_self_problem(problem, "a", masses_work[0], backend, options)
+        own = solve_self_problem(problem, "a", masses_work[0], backend, options, first)
         return own.solution_of(problem), own, own
 
     def self_problems() -> tuple[SelfSolution, SelfSolution]:
         return (
-            solve_self_problem(problem, "a", masses_work[0], backend, options),
-            solve_self_problem(problem, "b", masses_work[1], backend, options),
+            solve_self_problem(problem, "a", masses_work[0], backend, options, first),
+            solve_self_problem(problem, "b", masses_work[1], backend, options, second),
         )
 
     if n_threads() == 1 or not get_engine(backend).side_by_side:

@@ -105,22 +105,25 @@ def best_answered_translation(
     else:
         return 0.0
 
-    def better(distance: float) -> bool:
+    def missing(distance: float) -> float:
         t = sign * distance
-        return sign * (optimal.at(t, from_above=from_above) - received(t)) > tolerance
+        return sign * (optimal.at(t, from_above=from_above) - received(t))
 
     near, far = 0.0, min(0.01 * epsilon, limit)
-    while better(far):
+    while (found := missing(far)) > tolerance:
         near = far
         if far >= limit:
             return sign * far
         far = min(4.0 * far, limit)
         if far > _FARTHEST * epsilon:
             return 0.0  # the dual has no maximum
-    while far - near > _NEAR * max(epsilon, near):
+    while found < -tolerance and far - near > _NEAR * max(epsilon, near):
         middle = 0.5 * (near + far)
-        near, far = (middle, far) if better(middle) else (near, middle)
-    return sign * near
+        if (there := missing(middle)) > tolerance:
+            near = middle
+        else:
+            far, found = middle, there
+    return sign * (near if found < -tolerance else far)
 
 
 _FARTHEST = 1e12  # in eps

@@ -22,6 +22,7 @@ from pairframe.report.style import (
     rgb,
 )
 from pairframe.results import TransportResult
+from pairframe.results.features import weighted_quantiles
 from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
 SMALLEST_SEEN = 0.02  # of the frame's longer side: smaller objects get a circle
 MOST_CIRCLES = 60  # more would hide the picture
+TOP_SHARE = 0.98  # of the weight lies within the colour scale
 UNFINISHED = (Status.max_iterations, Status.impossible)
 
 
 class SeenMaps(Protocol):
-    """The work-grid maps that pictures show: (Hw, Ww) masses, and (Hw, Ww, 2) work px/frame, NaN where unknown."""
+    """The work-grid maps that pictures show: (Hw, Ww) masses, and (Hw, Ww, 2) work px, NaN where unknown."""
 
     @property
     def mass_source(self) -> Float: ...
@@ -73,10 +75,24 @@ def lifted(result: Seen, mass_work: Float) -> Float:
 
 
 def lifted_speed(result: Seen) -> Float:
-    """Length of the displacement inside the frame, (H, W) in um/frame; NaN where unknown."""
+    """Length of the displacement inside the frame, (H, W) in um; NaN where unknown."""
     velocity = _alone(result).rasterize_velocity_to_canon(result.work.velocity_px)
     speed: Float = np.hypot(velocity[..., 0], velocity[..., 1])
     return speed
+
+
+def left_share(result: Seen) -> Float:
+    """Share of the mass of each pixel inside the frame that stayed or moved, (H, W) from 0 to 1; 0 off the source."""
+    source = lifted(result, result.work.mass_source)
+    left = source - lifted(result, result.work.mass_destroyed)
+    share: Float = np.clip(np.divide(left, source, out=np.zeros(source.shape), where=source > 0), 0.0, 1.0)
+    return share
+
+
+def top_of(values: Float, weights: Float, least: float, share: float = TOP_SHARE) -> float:
+    """Upper end of a colour scale: a high quantile by weight, so that a few pixels do not turn all others dark."""
+    known = np.isfinite(values) & (weights > 0)
+    return max(least, weighted_quantiles(values[known], weights[known], (share,))[0]) if known.any() else least
 
 
 def _alone(result: Seen) -> GridTransform:

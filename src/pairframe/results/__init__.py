@@ -7,5 +7,6 @@ It must not know how a problem is solved or how results are drawn.
 from pairframe.results.result import TransportResult, WorkMaps
 from pairframe.results.rows import failed_row
 from pairframe.results.store import ResultStore, load
+from pairframe.results.sweep import Sweep
 
-__all__ = ["ResultStore", "TransportResult", "WorkMaps", "failed_row", "load"]
+__all__ = ["ResultStore", "Sweep", "TransportResult", "WorkMaps", "failed_row", "load"]

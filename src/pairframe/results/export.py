@@ -31,7 +31,7 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
 
     float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
-    (um/frame, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
+    (um, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
     """
     import tifffile
 
@@ -104,8 +104,8 @@ def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
     strained = {}
     if work.strain is not None and work.local_growth_rate is not None:
         entries = dict(zip(LABELS[STRAIN_MAPS], work.strain[y, x].reshape(-1, 4).T, strict=False))
-        strained = {f"{name}_per_frame": values for name, values in entries.items()}
-        strained["local_growth_rate_per_frame"] = work.local_growth_rate[y, x]
+        strained = {name: values for name, values in entries.items()}
+        strained["local_growth_rate"] = work.local_growth_rate[y, x]
     return {
         "work_y": y,
         "work_x": x,

@@ -36,7 +36,7 @@ class Parts:
     Attributes
     ----------
     velocity_px : (H, W, 2)
-        Displacement on the smallest box around the pixels where it is known, work px/frame.
+        Displacement on the smallest box around the pixels where it is known, work px.
     valid : (H, W) bool
         Where it is known.
     weight : (H, W)
@@ -64,7 +64,7 @@ class Parts:
 
     @cached_property
     def moved(self) -> tuple[Float, Float]:
-        """Displacements (N, 2) in um/frame of the pixels that mass left, and that mass (N,)."""
+        """Displacements (N, 2) in um of the pixels that mass left, and that mass (N,)."""
         on = self.weight > 0
         return self.velocity_px[on] * self.result.transform.work_px_size_um, self.weight[on]
 
@@ -89,20 +89,20 @@ class Parts:
 
     @cached_property
     def expansion_and_rotation(self) -> tuple[Float, Float]:
-        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so 1/frame in any unit."""
+        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so the same in any unit."""
         fields = np.ascontiguousarray(np.moveaxis(self.velocity_px, -1, 0))
         (dy_by_y, dx_by_y), (dy_by_x, dx_by_x) = (known_difference(fields, self.valid, axis) for axis in (0, 1))
         return dy_by_y + dx_by_x, dy_by_x - dx_by_y
 
     @cached_property
     def strain(self) -> Float:
-        """Gradient of the displacement (H, W, 2, 2), 1/frame; NaN if it was not computed."""
+        """Gradient of the displacement (H, W, 2, 2); NaN if it was not computed."""
         found = self.result.work.strain
         return np.full((*self.valid.shape, 2, 2), np.nan) if found is None else found[self._box]
 
     @cached_property
     def local_growth_rate(self) -> Float:
-        """(H, W), 1/frame; NaN if it was not computed, or no mass is left."""
+        """(H, W); NaN if it was not computed, or no mass is left."""
         found = self.result.work.local_growth_rate
         return np.full(self.valid.shape, np.nan) if found is None else found[self._box]
 

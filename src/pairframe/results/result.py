@@ -52,7 +52,7 @@ class WorkMaps(_FrozenArrays):
     mass_source, mass_target, mass_created, mass_destroyed : (Hw, Ww)
         Mass per work pixel.
     velocity_px : (Hw, Ww, 2)
-        ``[..., 0]`` is dy, ``[..., 1]`` is dx, work px/frame; NaN where unknown.
+        ``[..., 0]`` is dy, ``[..., 1]`` is dx, work px; NaN where unknown.
     velocity_valid : (Hw, Ww) bool
         Where some mass left.
     cost_source, cost_target : (Hw, Ww)
@@ -98,7 +98,7 @@ class TransportResult(_FrozenArrays):
     mass_created, mass_destroyed : (Hc, Wc)
         Mass per canonical pixel. `total_mass_moved` + destroyed = `M_source`, and + created = `M_target`.
     velocity_field : (Hc, Wc, 2)
-        ``[..., 0]`` is dy, ``[..., 1]`` is dx, um/frame, on source pixels; NaN where unknown (see `velocity_valid`).
+        ``[..., 0]`` is dy, ``[..., 1]`` is dx, um, on source pixels; NaN where unknown (see `velocity_valid`).
         If the target was aligned, this is the whole displacement, onto the target's own image; `work` and all numbers
         computed from it are about the moved target.
     cost_source, cost_target : (Hc, Wc)
@@ -132,6 +132,9 @@ class TransportResult(_FrozenArrays):
     notices : tuple of Notice
         Remarks about this comparison; see `warnings`.
     work : WorkMaps
+    debiased_transport_cost_um2 : float
+        `total_transport_cost_um2` less the cost of mass at rest, which the blur spreads: 0 for a mask against itself, M k^2 for
+        a mass M that was shifted by k. NaN when a mask is empty.
     pose : Pose or None
         How the target was moved onto the source first; None for masks compared as given.
     """
@@ -176,6 +179,7 @@ class TransportResult(_FrozenArrays):
     notices: tuple[Notice, ...]
     work: WorkMaps
     pose: Pose | None = None
+    debiased_transport_cost_um2: float = math.nan
 
     @property
     def motion(self) -> Motion:
@@ -186,19 +190,19 @@ class TransportResult(_FrozenArrays):
 
     @property
     def deformation_field(self) -> Float:
-        """Displacement (Hc, Wc, 2) in um/frame without the pose; without alignment, less the shift, turn and scale of `motion`."""
+        """Displacement (Hc, Wc, 2) in um without the pose; without alignment, less the shift, turn and scale of `motion`."""
         from pairframe.results.pose_maps import deformation_of
 
         return deformation_of(self)
 
     @property
     def field_in_frame(self) -> Float:
-        """Displacement (Hc, Wc, 2) in um/frame from the source to the target as `work` has it: after the pose, if there is one."""
+        """Displacement (Hc, Wc, 2) in um from the source to the target as `work` has it: after the pose, if there is one."""
         return self.velocity_field if self.pose is None else self.deformation_field
 
     @property
     def strain(self) -> Float:
-        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx; 1/frame. NaN where it is unknown.
+        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx. NaN where it is unknown.
 
         From the plan, not from differences of pixels, so it is symmetric: a plan does not turn. Needs ``strain=True`` in the
         config, like the four maps that follow from it.
@@ -209,7 +213,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def areal_expansion(self) -> Float:
-        """Factor of areas less 1, (Hc, Wc), 1/frame: 0.1 where the moved tissue covers 10 % more; from `strain`."""
+        """Factor of areas less 1, (Hc, Wc): 0.1 where the moved tissue covers 10 % more; from `strain`."""
         from pairframe.results.strain_maps import areal_expansion
 
         return areal_expansion(self.strain)
@@ -230,7 +234,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def local_growth_rate(self) -> Float:
-        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc), 1/frame.
+        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc).
 
         See `pairframe.maps.local_growth_rate`.
         """
@@ -304,14 +308,48 @@ class TransportResult(_FrozenArrays):
         return min(self.scales.reach_um(kind.relaxation_per_reach, relaxation) for kind in relaxed)
 
     @property
+    def divergence_um2(self) -> float:
+        """`divergence` in mass times um^2 (``euclidean``: um)."""
+        return self.scales.cost_um_from_cost_work(self.divergence)
+
+    @property
+    def divergence_error_um2(self) -> float:
+        """`divergence_error` in mass times um^2 (``euclidean``: um)."""
+        return self.scales.cost_um_from_cost_work(self.divergence_error)
+
+    @property
+    def objective_um2(self) -> float:
+        """`objective` in mass times um^2 (``euclidean``: um)."""
+        return self.scales.cost_um_from_cost_work(self.objective)
+
+    @property
+    def divergence_length_um(self) -> float:
+        """The divergence per unit of mass as a length, um: k for a mask that was shifted by k; does not depend on the pixel size.
+
+        The mass is the mean of both masks. NaN when one is empty.
+        """
+        return self._root_um(self.divergence_um2, 0.5 * (self.M_source + self.M_target))
+
+    @property
+    def transport_length_um(self) -> float:
+        """The debiased transport cost per unit of moved mass as a length, um: about the root mean square displacement."""
+        return self._root_um(self.debiased_transport_cost_um2, self.total_mass_moved)
+
+    @property
     def mean_displacement_um(self) -> float:
-        """Mean length of the displacement of the moved mass, um/frame; NaN if none moved."""
+        """Mean length of the displacement of the moved mass, um; NaN if none moved."""
         work = self.work
         left = (work.mass_source - work.mass_destroyed)[work.velocity_valid]
         if left.sum() <= 0:
             return float("nan")
         length_px = reduce(np.hypot, work.velocity_px[work.velocity_valid].T)
         return float((left * length_px).sum() / left.sum() * self.transform.work_px_size_um)
+
+    def _root_um(self, cost_um: float, mass: float) -> float:
+        """A cost per unit of mass as a length; NaN without mass. A cost below 0 is a rounding error."""
+        if not mass > 0 or math.isnan(cost_um):
+            return math.nan
+        return float(max(cost_um / mass, 0.0) ** (1 / self.scales.power))
 
     def _length_um(self, cost: float) -> float:
         scales = self.scales
@@ -341,7 +379,7 @@ class TransportResult(_FrozenArrays):
         return "\n".join([*lines, *(f"{notice.severity:<10} {notice}" for notice in self.notices)])
 
     def _answer_lines(self) -> list[str]:
-        cost = "mass work px^2" if self.scales.power == 2 else "mass work px"
+        cost = f"mass {self.length_unit}^2" if self.scales.power == 2 else f"mass {self.length_unit}"
         moved = f"moved      {self.total_mass_moved:.6g} mass"
         if self.total_mass_moved > 0:
             moved += f", on average by {self.mean_displacement_um:.4g} {self.length_unit}"
@@ -357,8 +395,9 @@ class TransportResult(_FrozenArrays):
             )
         return [
             *lines,
-            f"divergence {self.divergence:.6g} +- {self.divergence_error:.1g} {cost}",
-            f"objective  {self.objective:.6g} {cost}, certified to a relative gap of {self.relative_gap:.1e}",
+            f"divergence {self.divergence_length_um:.6g} {self.length_unit} per unit of mass "
+            f"({self.divergence_um2:.6g} +- {self.divergence_error_um2:.1g} {cost})",
+            f"objective  {self.objective_um2:.6g} {cost}, certified to a relative gap of {self.relative_gap:.1e}",
         ]
 
     # --- keeping and showing -----------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +11,13 @@ from typing import Any
 from pairframe.errors import PairframeError
 from pairframe.results.features import features_of
 from pairframe.results.result import TransportResult
-from pairframe.results.schema import FAILED, FIELDS, Row, check_row, checked_extra
+from pairframe.results.schema import COSTS, FAILED, FIELDS, INTERVAL, Row, check_row, checked_extra
+
+# The feature that each of `schema.RATES` divides by time, and the unit of that time in minutes.
+_RATE_OF = {
+    **{f"{of}_speed_um_per_min": (f"{of}_displacement_um", 1.0) for of in ("mean", "p50", "p90")},
+    "growth_rate_per_h": ("growth_rate", 60.0),
+}
 
 
 def result_row(
@@ -63,9 +70,21 @@ def result_row(
         "seconds": seconds,
         "work_key": work_key,
     }
-    fields = {column.name: getattr(result, column.name) for column in FIELDS}
-    numbers = features_of(result) | _pose_columns(result)
+    fields = {column.name: getattr(result, column.name) for column in (*FIELDS, *COSTS)}
+    features = features_of(result)
+    numbers = features | rates(features, (extra or {}).get(INTERVAL)) | _pose_columns(result)
     return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **numbers})
+
+
+def rates(features: Mapping[str, Any], minutes: Any) -> dict[str, float | None]:
+    """The columns of `schema.RATES` from the features of a pair; None unless the minutes between its frames are known."""
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < math.inf:
+        return dict.fromkeys(_RATE_OF)
+    found = {}
+    for name, (feature, unit_min) in _RATE_OF.items():
+        value = features.get(feature)
+        found[name] = None if value is None else value / (minutes / unit_min)
+    return found
 
 
 def _pose_columns(result: TransportResult) -> dict[str, Any]:

@@ -47,6 +47,16 @@ ADDED: Mapping[str, int] = {
     "pose_iou_before": 6,
     "pose_iou_after": 6,
     "pose_runner_up_iou": 6,
+    "debiased_transport_cost_um2": 7,
+    "divergence_um2": 7,
+    "divergence_error_um2": 7,
+    "divergence_length_um": 7,
+    "objective_um2": 7,
+    "transport_length_um": 7,
+    "mean_speed_um_per_min": 7,
+    "p50_speed_um_per_min": 7,
+    "p90_speed_um_per_min": 7,
+    "growth_rate_per_h": 7,
     "areal_expansion_mean": 7,
     "areal_expansion_rms": 7,
     "anisotropy_mean": 7,
@@ -113,6 +123,11 @@ FIELDS = (
     _number("total_mass_destroyed", _MASS, "mass of the source that did not reach the target"),
     _number("total_transport_cost_work_px2", _COST, "transport cost of the moved mass"),
     _number("total_transport_cost_um2", "pixel mass um^2", "the same in physical units"),
+    _number(
+        "debiased_transport_cost_um2",
+        "pixel mass um^2",
+        "the same without the cost of mass at rest, which the blur spreads; 0 for a mask against itself",
+    ),
     _number("area_source_um2", "um^2", "area of the source's pixels"),
     _number("area_target_um2", "um^2", "area of the target's pixels"),
     _number("divergence", _COST, "Sinkhorn divergence of the masks (debiased); NaN when one is empty"),
@@ -135,6 +150,21 @@ FIELDS = (
     _text("backend", "engine"),
     _text("dtype", "floating-point type of the engine"),
     _text("device", "device of the engine"),
+)
+
+# Costs in units that do not depend on the work grid. Each is a property of `TransportResult`.
+COSTS = (
+    _number("divergence_um2", "pixel mass um^2", "`divergence` in physical units"),
+    _number("divergence_error_um2", "pixel mass um^2", "bound on the error of `divergence_um2`"),
+    _number(
+        "divergence_length_um",
+        "um",
+        "divergence per unit of mass (the mean of both masks) as a length: k for a mask that was shifted by k",
+    ),
+    _number("objective_um2", "pixel mass um^2", "`objective` in physical units"),
+    _number(
+        "transport_length_um", "um", "debiased transport cost per unit of moved mass as a length; NaN when none moved"
+    ),
 )
 
 # How the pair was compared.
@@ -200,22 +230,18 @@ FEATURES = (
     _number("area_created_um2", "um^2", "area of the created mass; NaN unless mass counts pixels"),
     _number("area_destroyed_um2", "um^2", "area of the destroyed mass; NaN unless mass counts pixels"),
     _number("area_moved_um2", "um^2", "area of the moved mass; NaN unless mass counts pixels"),
-    _number("growth_rate", "1/frame", "natural logarithm of target mass over source mass; NaN when one is empty"),
-    _number(
-        "mean_displacement_um", "um/frame", "mean length of the displacement of the moved mass; NaN when none moved"
-    ),
-    _number("mean_displacement_dy_um", "um/frame", "mean displacement vector of the moved mass: down"),
-    _number("mean_displacement_dx_um", "um/frame", "mean displacement vector of the moved mass: to the right"),
-    _number("p50_displacement_um", "um/frame", "median displacement of the moved mass"),
-    _number("p90_displacement_um", "um/frame", "90th percentile of the displacement of the moved mass"),
-    _number("max_displacement_um", "um/frame", "longest displacement of any pixel, however little mass left it"),
-    _number("rms_displacement_um", "um/frame", "root mean square displacement of the moved mass"),
-    _number(
-        "expansion_mean", "1/frame", "mean expansion (divergence of the displacement field); shrinking is negative"
-    ),
-    _number("expansion_rms", "1/frame", "root mean square of the expansion"),
-    _number("rotation_mean", "1/frame", "mean rotation (curl of the displacement field); clockwise is positive"),
-    _number("rotation_rms", "1/frame", "root mean square of the rotation"),
+    _number("growth_rate", "1", "natural logarithm of target mass over source mass; NaN when one is empty"),
+    _number("mean_displacement_um", "um", "mean length of the displacement of the moved mass; NaN when none moved"),
+    _number("mean_displacement_dy_um", "um", "mean displacement vector of the moved mass: down"),
+    _number("mean_displacement_dx_um", "um", "mean displacement vector of the moved mass: to the right"),
+    _number("p50_displacement_um", "um", "median displacement of the moved mass"),
+    _number("p90_displacement_um", "um", "90th percentile of the displacement of the moved mass"),
+    _number("max_displacement_um", "um", "longest displacement of any pixel, however little mass left it"),
+    _number("rms_displacement_um", "um", "root mean square displacement of the moved mass"),
+    _number("expansion_mean", "1", "mean expansion (divergence of the displacement field); shrinking is negative"),
+    _number("expansion_rms", "1", "root mean square of the expansion"),
+    _number("rotation_mean", "1", "mean rotation (curl of the displacement field); clockwise is positive"),
+    _number("rotation_rms", "1", "root mean square of the rotation"),
     *(_band(name) for name in BAND_NAMES),
     _number(
         "shift_response_long",
@@ -223,15 +249,24 @@ FEATURES = (
         "share of a rigid shift along the long axis of the source that is seen as motion: 1 unless the penalty is `kl`",
     ),
     _number("shift_response_short", "share", "the same across it"),
-    _number("areal_expansion_mean", "1/frame", "mean factor of areas less 1, from the strain; NaN without `strain`"),
-    _number("areal_expansion_rms", "1/frame", "root mean square of the same"),
+    _number("areal_expansion_mean", "1", "mean factor of areas less 1, from the strain; NaN without `strain`"),
+    _number("areal_expansion_rms", "1", "root mean square of the same"),
     _number(
-        "anisotropy_mean", "1/frame", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"
+        "anisotropy_mean", "1", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"
     ),
-    _number("local_growth_rate_rms", "1/frame", "root mean square of the local growth rate; NaN without `strain`"),
+    _number("local_growth_rate_rms", "1", "root mean square of the local growth rate; NaN without `strain`"),
 )
 
-COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *SETTINGS, *FEATURES, *POSE)
+# Displacement and growth over the time between the frames; null unless the pair has a label `frame_interval_min`.
+RATES = (
+    _number("mean_speed_um_per_min", "um/min", "`mean_displacement_um` over the minutes between the frames"),
+    _number("p50_speed_um_per_min", "um/min", "`p50_displacement_um` over the minutes between the frames"),
+    _number("p90_speed_um_per_min", "um/min", "`p90_displacement_um` over the minutes between the frames"),
+    _number("growth_rate_per_h", "1/h", "`growth_rate` over the hours between the frames"),
+)
+INTERVAL = "frame_interval_min"  # the label, carried from a manifest or an option
+
+COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE)
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 

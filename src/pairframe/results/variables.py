@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from pairframe.notices import Notice
 from pairframe.problem import TransportConfig
 from pairframe.results.result import TransportResult, WorkMaps
 from pairframe.results.row_units import column_unit
-from pairframe.results.schema import FIELDS, SCHEMA_VERSION
+from pairframe.results.schema import ADDED, FIELDS, SCHEMA_VERSION, Column
 from pairframe.types import Float
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def variables_of(result: TransportResult) -> list[Variable]:
         ("mass_target", transform.rasterize_to_canon(work.mass_target), mass, "target mass per pixel"),
         ("mass_created", result.mass_created, mass, "created mass per pixel"),
         ("mass_destroyed", result.mass_destroyed, mass, "destroyed mass per pixel"),
-        ("velocity_dy", velocity[..., 0], f"{unit}/frame", "displacement down; NaN where unknown"),
-        ("velocity_dx", velocity[..., 1], f"{unit}/frame", "displacement to the right; NaN where unknown"),
+        ("velocity_dy", velocity[..., 0], unit, "displacement down; NaN where unknown"),
+        ("velocity_dx", velocity[..., 1], unit, "displacement to the right; NaN where unknown"),
         ("cost_source", result.cost_source, cost_um, "transport cost at the source pixel"),
         ("cost_target", result.cost_target, cost_um, "transport cost at the target pixel"),
     ):
@@ -124,7 +125,7 @@ def history_of(result: TransportResult) -> dict[str, str]:
 def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> TransportResult:
     """The result whose `variables_of`, `attributes_of` and `history_of` these are."""
     work = dict(zip(LABELS[WORK_MAPS], variables[WORK_MAPS], strict=True))
-    scalars: dict[str, Any] = {column.name: _FROM_PLAIN[column.kind](attributes[column.name]) for column in FIELDS}
+    scalars: dict[str, Any] = {column.name: _from_plain(column, attributes) for column in FIELDS}
     config = TransportConfig.from_json(attributes["config"])
     arrays = ("mass_created", "mass_destroyed", "cost_source", "cost_target")
     maps: dict[str, Any] = {name: variables[name] for name in arrays}
@@ -153,6 +154,12 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
 _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {"float64": float, "int64": int, "string": str}
 
 
+def _from_plain(column: Column, attributes: Mapping[str, Any]) -> Any:
+    if column.name in ADDED and column.name not in attributes:  # a store of an earlier version
+        return math.nan
+    return _FROM_PLAIN[column.kind](attributes[column.name])
+
+
 def _pose(attributes: Mapping[str, Any]) -> Pose | None:
     if "pose" not in attributes:
         return None
@@ -169,7 +176,7 @@ def _work_maps(work: WorkMaps, power: int) -> Variable:
     """All maps on the work grid, (10, Hw, Ww); displacements are NaN where unknown."""
     values = np.stack([getattr(work, name) for name in _PLAIN_WORK_MAPS] + [*np.moveaxis(work.velocity_px, -1, 0)])
     cost = "pixel mass work px^2" if power == 2 else "pixel mass work px"
-    units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px/frame",) * 2)
+    units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px",) * 2)
     meaning = "maps per work pixel; potentials are NaN off the masks, displacements where unknown"
     return Variable(WORK_MAPS, DIMS[WORK_MAPS], values, units, meaning)
 
@@ -183,9 +190,9 @@ def _strain_variables(result: TransportResult) -> list[Variable]:
     values = np.concatenate([np.moveaxis(strain.reshape(*shape, 4), -1, 0), growth[None]])
     meaning = "gradient of the displacement and local growth rate per work pixel; NaN where unknown"
     return [
-        Variable("areal_expansion", CANON, result.areal_expansion, "1/frame", "factor of areas less 1"),
+        Variable("areal_expansion", CANON, result.areal_expansion, "1", "factor of areas less 1"),
         Variable(
-            "anisotropy", CANON, result.anisotropy, "1/frame", "logarithm of the ratio of the principal stretches"
+            "anisotropy", CANON, result.anisotropy, "1", "logarithm of the ratio of the principal stretches"
         ),
         Variable(
             "stretch_direction_deg",
@@ -198,10 +205,10 @@ def _strain_variables(result: TransportResult) -> list[Variable]:
             "local_growth_rate",
             CANON,
             result.local_growth_rate,
-            "1/frame",
+            "1",
             "logarithm of the mass that descends from a pixel over its own",
         ),
-        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1/frame",) * 5, meaning),
+        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1",) * 5, meaning),
     ]
 
 

@@ -4,9 +4,11 @@ Sizes and seeds come in, arrays and truths go out. It knows no files and no comm
 """
 
 from pairframe.testing.agreement import Agreement, agreement
+from pairframe.testing.cells import CellScene, cell_scene
 from pairframe.testing.closed_forms import Gaussian, GaussianAnswer, unbalanced_gaussians
 from pairframe.testing.conformance import EngineSuite
 from pairframe.testing.planted import PlantedPair, planted_pair
+from pairframe.testing.planted_cohort import PlantedFrame, planted_cohort
 from pairframe.testing.problems import CASES, Case
 from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
 from pairframe.testing.symmetric import SymmetricPair, symmetric_pair
@@ -15,15 +17,19 @@ __all__ = [
     "CASES",
     "Agreement",
     "Case",
+    "CellScene",
     "EngineSuite",
     "Gaussian",
     "GaussianAnswer",
+    "PlantedFrame",
     "PlantedPair",
     "SymmetricPair",
     "agreement",
+    "cell_scene",
     "disc",
     "embryo",
     "growing_embryo",
+    "planted_cohort",
     "planted_pair",
     "symmetric_pair",
     "tiny_and_huge_embryo",

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from pairframe.cohort.inputs.tasks import PairTask
 from pairframe.errors import CohortError, ManifestError
+from pairframe.results.schema import INTERVAL
 
-COLUMN = "frame_interval_min"
+COLUMN = INTERVAL
 _WHOLE_WITHIN = 1e-3  # of a frame: numbers in a table are rounded
 
 

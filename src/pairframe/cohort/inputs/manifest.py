@@ -30,11 +30,20 @@ def read_manifest(path: Path, pairing: str) -> list[PairTask]:
         return _pairs(table)
     if "path" in table.names:
         return pair_frames(_frames(table), pairing)
-    raise ManifestError(
-        "columns source and target (pairs), or path (frames)",
-        f"{', '.join(map(repr, table.names))[:200]} in {path.name!r}",
-        "name the columns in the first line",
-    )
+    raise _unknown_columns(table, "columns source and target (pairs), or path (frames)")
+
+
+def read_frame_manifest(path: Path) -> tuple[list[Frame], tuple[str, ...]]:
+    """Frames of a manifest with a column ``path``, and the names of all of its columns."""
+    table = read_manifest_table(path)
+    if "path" not in table.names:
+        raise _unknown_columns(table, "a table of frames, with a column path")
+    return _frames(table), table.names
+
+
+def _unknown_columns(table: ManifestTable, expected: str) -> ManifestError:
+    names = ", ".join(map(repr, table.names))[:200]
+    return ManifestError(expected, f"{names} in {table.path.name!r}", "name the columns in the first line")
 
 
 def _pairs(table: ManifestTable) -> list[PairTask]:

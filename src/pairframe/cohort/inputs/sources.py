@@ -6,10 +6,11 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from pairframe.cohort.inputs.manifest import absolute, read_manifest
-from pairframe.cohort.inputs.pairing import Frame, natural_key, pair_frames
+from pairframe.cohort.inputs.manifest import absolute, read_frame_manifest, read_manifest
+from pairframe.cohort.inputs.pairing import Frame, in_order, natural_key, pair_frames
 from pairframe.cohort.inputs.tables import SUFFIXES
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
 from pairframe.errors import ManifestError
@@ -18,6 +19,8 @@ from pairframe.masks.readers import FORMATS
 from pairframe.results import ResultStore
 from pairframe.results.store import OUR_NAMES
 
+ALIGNED_MANIFEST = "aligned.csv"  # in a folder of aligned masks: `run` takes the folder as it takes this table
+ALIGN_STATE = "align.json"
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
@@ -29,7 +32,7 @@ def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTas
     manifest : path or tasks
         A .csv, .tsv or .parquet table of pairs or frames; a folder of frames (one series), or of folders of frames (a
         series each); a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
-        is a series; or tasks made by hand.
+        is a series; a folder that `align_cohort` wrote; or tasks made by hand.
     pairing : str
         How frames make pairs; see `pair_frames`.
     """
@@ -38,19 +41,58 @@ def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTas
     return tasks
 
 
+@dataclass(frozen=True)
+class FrameTable:
+    """Single masks, in the order of their series.
+
+    Attributes
+    ----------
+    frames : tuple of Frame
+    names : tuple of str
+        Columns of the manifest; empty without one.
+    folder : Path
+        Relative paths in columns start here.
+    """
+
+    frames: tuple[Frame, ...]
+    names: tuple[str, ...]
+    folder: Path
+
+
+def read_frames(manifest: str | os.PathLike[str]) -> FrameTable:
+    """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read."""
+    text = os.fspath(manifest)
+    table = _table(Path(text))
+    frames, names = (_frames(text), ()) if table is None else read_frame_manifest(table)
+    by_series: dict[str, list[Frame]] = {}
+    for frame in frames:
+        by_series.setdefault(frame.series, []).append(frame)
+    ordered = [frame for series in by_series.values() for frame in in_order(series)]
+    return FrameTable(tuple(ordered), names, Path.cwd() if table is None else table.parent)
+
+
 def _read(text: str, pairing: str) -> list[PairTask]:
+    table = _table(Path(text))
+    return pair_frames(_frames(text), pairing) if table is None else read_manifest(table, pairing)
+
+
+def _table(path: Path) -> Path | None:
+    """The manifest that a path names: a table, or a folder with one that `align_cohort` wrote."""
+    if path.suffix.lower() in SUFFIXES:
+        return path
+    return path / ALIGNED_MANIFEST if (path / ALIGNED_MANIFEST).is_file() else None
+
+
+def _frames(text: str) -> list[Frame]:
     path = Path(text)
-    suffix = path.suffix.lower()
-    if suffix in SUFFIXES:
-        return read_manifest(path, pairing)
-    if suffix in FORMATS and path.exists():
-        return pair_frames(_stack(path), pairing)
+    if path.suffix.lower() in FORMATS and path.exists():
+        return _stack(path)
     if path.is_dir():
-        return pair_frames(_folder(path), pairing)
+        return _folder(path)
     if glob.has_magic(text):
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
         masks = [path for path in found if path.suffix.lower() in FORMATS and not _is_a_result(path)]
-        return pair_frames(_files(masks), pairing)
+        return _files(masks)
     raise ManifestError(
         f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
         f"{text!r}, " + ("which is none of these" if path.exists() else "which does not exist"),
@@ -62,6 +104,7 @@ def _folder(folder: Path) -> list[Frame]:
     files = _masks_in(folder)
     if not files:
         inner = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        inner = [path for path in inner if not (path / ALIGN_STATE).is_file()]  # the same masks, aligned
         files = [file for path in inner for file in _masks_in(path)]
     return _files(files)
 

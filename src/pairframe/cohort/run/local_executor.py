@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from pairframe import system
+from pairframe.cohort.run.chunk_job import ChunkJob
 from pairframe.cohort.run.events import Chunk, ChunkLost, ChunkReturned, Event, Heartbeat, PairFinished
 from pairframe.cohort.run.executor import Executor
-from pairframe.cohort.run.job import Job
 from pairframe.cohort.run.mask_cache import MaskCache
 from pairframe.cohort.run.work_queue import WorkQueue
 from pairframe.errors import WorkerError
@@ -31,12 +31,12 @@ class LocalExecutor(Executor):
 
     Parameters
     ----------
-    job : Job
+    job : ChunkJob
     jobs : int
         Processes.
     """
 
-    def __init__(self, job: Job, jobs: int) -> None:
+    def __init__(self, job: ChunkJob, jobs: int) -> None:
         self._job, self._jobs = job, jobs
         self._workers: list[_Worker] = []
         self._failed_starts = 0  # in a row
@@ -117,7 +117,7 @@ _Message = PairFinished | _Ready | _ChunkEnded
 class _Worker:
     """A process, and the pairs that it still has to compare."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ChunkJob) -> None:
         context: Any = OneThreadContext()
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, job), daemon=True)
@@ -157,7 +157,7 @@ class _Worker:
             self.process.kill()
 
 
-def _work(connection: Connection[Any, Any], job: Job) -> None:
+def _work(connection: Connection[Any, Any], job: ChunkJob) -> None:
     """In the worker: receive chunks and send events, until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cache = MaskCache()

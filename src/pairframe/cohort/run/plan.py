@@ -14,7 +14,8 @@ from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.progress import SILENT_SCAN, MaskScan
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore, disk, failed_row
-from pairframe.results.schema import BY_NAME, FAILED, Row
+from pairframe.results.rows import rates
+from pairframe.results.schema import BY_NAME, FAILED, INTERVAL, Row
 from pairframe.results.table import read_table, upsert
 
 _HASHING_THREADS = 8
@@ -109,7 +110,8 @@ def make_plan(
         unreachable=tuple(unreachable),
         kept={task.pair_id: str(rows[task.pair_id]["status"]) for task in kept},
         relabelled=tuple(
-            {name: row[name] for name in BY_NAME} | now[task.pair_id] for row, task in zip(old, moved, strict=True)
+            {name: row[name] for name in BY_NAME} | now[task.pair_id] | rates(row, task.carried.get(INTERVAL))
+            for row, task in zip(old, moved, strict=True)
         ),
     )
 

@@ -30,6 +30,8 @@ class CohortProgress:
         All pairs of the manifest; in the phases ``scanning``, ``body axis`` and ``report``, all items to read or to draw (counted by `done`).
     seconds : float
         Since the phase began.
+    unit : str
+        What is counted.
     """
 
     phase: str
@@ -38,6 +40,7 @@ class CohortProgress:
     skipped: int
     total: int
     seconds: float
+    unit: str = "pairs"
 
     @property
     def pairs_per_s(self) -> float:
@@ -57,14 +60,14 @@ class CohortProgress:
         if self.phase == "body axis":
             return f"body axis: {self.done} of {self.total} pairs"
         if self.phase == "report":
-            return f"report: {self.done} of {self.total} pairs drawn"
-        words = [f"{self.skipped + self.done + self.failed} of {self.total} pairs", f"{self.failed} failed"]
+            return f"report: {self.done} of {self.total} {self.unit} drawn"
+        words = [f"{self.skipped + self.done + self.failed} of {self.total} {self.unit}", f"{self.failed} failed"]
         if self.skipped:
             words.append(f"{self.skipped} skipped")
         if self.pairs_per_s > 0:
-            words.append(f"{self.pairs_per_s:.2g} pairs/s")
+            words.append(f"{self.pairs_per_s:.2g} {self.unit}/s")
         if self.phase == "stopping":
-            words.append("finishing the running pairs; Ctrl-C again ends at once")
+            words.append(f"finishing the running {self.unit}; Ctrl-C again ends at once")
         elif self.seconds_left:
             words.append(f"{duration(self.seconds_left)} left")
         return ", ".join(words)

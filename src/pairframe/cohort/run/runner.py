@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pairframe import checks
 from pairframe.cohort.inputs.interval import with_frame_interval
@@ -20,6 +16,7 @@ from pairframe.cohort.run.cohort_reach import CohortReach, record_reach, settle_
 from pairframe.cohort.run.dask_executor import AnyClient, DaskExecutor
 from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.executor import Executor
+from pairframe.cohort.run.interrupt import stop_on_interrupt
 from pairframe.cohort.run.job import Job
 from pairframe.cohort.run.local_executor import LocalExecutor
 from pairframe.cohort.run.mark import RunMark
@@ -116,7 +113,7 @@ def run_cohort(
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()
-    with RunMark(store.out) as mark, _stop_on_interrupt(mark.stop) as is_stopping:
+    with RunMark(store.out) as mark, stop_on_interrupt(mark.stop) as is_stopping:
         is_fresh = not store.exists()  # all pairs are to do: labels are checked while workers start
         if not is_fresh:
             check_labels(tasks, store)
@@ -168,27 +165,6 @@ def _compare_all(plan: Plan, job: Job, executor: Executor, scan: MaskScan, tally
                 writer.add(row)
             writer.flush_when_due()
             tally.show_progress()
-
-
-@contextmanager
-def _stop_on_interrupt(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Call `stop` on the first Ctrl-C, and raise on the second; yields whether there was one."""
-    signals: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # signals reach only the main thread
-        return
-
-    def handle(number: int, _frame: FrameType | None) -> None:
-        if signals:
-            raise KeyboardInterrupt
-        signals.append(number)
-        stop()
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield lambda: bool(signals)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def checked_config(config: TransportConfig | None) -> TransportConfig:

@@ -23,12 +23,19 @@ class Tally:
     plan : Plan
     total : int
         All pairs of the manifest.
+    unit : str
+        What is counted.
     """
 
     def __init__(
-        self, plan: Plan, total: int, is_stopping: Callable[[], bool], progress: ProgressCallback | None
+        self,
+        plan: Plan,
+        total: int,
+        is_stopping: Callable[[], bool],
+        progress: ProgressCallback | None,
+        unit: str = "pairs",
     ) -> None:
-        self._total, self._is_stopping, self._progress = total, is_stopping, progress
+        self._total, self._is_stopping, self._progress, self._unit = total, is_stopping, progress, unit
         self._began, self._shown_at = time.monotonic(), 0.0
         self.failed_before = sum(status == FAILED for status in plan.kept.values())
         self.skipped = len(plan.kept) - self.failed_before
@@ -53,7 +60,8 @@ class Tally:
             self._shown_at = now
             phase = "stopping" if self._is_stopping() else "solving"
             skipped = self.skipped + self.failed_before
-            self._progress(CohortProgress(phase, self.done, self.failed_now, skipped, self._total, now - self._began))
+            seconds = now - self._began
+            self._progress(CohortProgress(phase, self.done, self.failed_now, skipped, self._total, seconds, self._unit))
 
     def check_complete(self) -> None:
         """Raise `StoreError` if pairs are missing: workers stop when the mark of their run is gone."""
@@ -61,6 +69,6 @@ class Tally:
         if missing:
             raise StoreError(
                 "the mark of this run to stay in the folder of results",
-                f"a mark that was removed, with {missing} pairs not compared",
+                f"a mark that was removed, with {missing} {self._unit} not compared",
                 "run the same command again",
             )

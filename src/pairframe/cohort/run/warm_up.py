@@ -11,7 +11,7 @@ import numpy as np
 from pairframe.errors import PairframeError
 from pairframe.masks import Mask
 from pairframe.parallel.threads import at_most
-from pairframe.pipeline import compare
+from pairframe.pipeline.compare import compare
 from pairframe.problem import TransportConfig
 from pairframe.results.features import features_of
 from pairframe.results.group import group_bytes

@@ -41,6 +41,7 @@ class Correction:
         self._mesh: Mesh | None = None
         self._codes: Float | None = None
         self._smooth: KilledDiffusion | None = None
+        self._spread: Float | None = None
         self._free_a, self._free_b = np.zeros(0, bool), np.zeros(0, bool)
         self._is_singular = False
         self._floor, self._refused, self._age = 0.0, 0, 0
@@ -99,19 +100,28 @@ class Correction:
         return KilledDiffusion(self.mesh(), free, weight, np.maximum(kill, self._floor), spread)
 
     def _moments(self, point: Round, slope_a: Float) -> tuple[Float, Float]:
-        """Killing and spread from J applied to powers of the position on the free pixels: two kernel applications."""
+        """Killing and spread from J applied to powers of the position on the free pixels: two kernel applications.
+
+        The spread changes little while pinned pixels come and go: it is found once.
+        """
         level, free = self._level, self._free_a.astype(np.float64)
+        codes = self._island_codes()
+        if self._spread is not None:
+            one, *signs = level.round_trip(point, np.stack([free, *(free * codes)]), self._slope_b(point))
+            return self._killing(slope_a, one, codes, np.asarray(signs)), self._spread
         positions = level.problem.positions(level.problem.support_a).T
         x = positions - positions.mean(axis=1, keepdims=True)
         squared = (x**2).sum(axis=0)
-        codes = self._island_codes()
         channels = np.stack([free, *(free * x), free * squared, *(free * codes)])
         one, *means, mean_square = (found := level.round_trip(point, channels, self._slope_b(point)))[: len(x) + 2]
-        kill = np.maximum(1.0 / np.where(self._free_a, slope_a, 1.0) - one, 0.0)
         second = squared * one + mean_square - 2.0 * sum(own * mean for own, mean in zip(x, means, strict=True))
-        if len(codes):
-            kill = kill + np.maximum(0.5 * (one - codes * found[len(x) + 2 :]), 0.0).max(axis=0)
-        return kill, np.maximum(second, 0.0) / (2.0 * len(level.problem.long_axes))
+        self._spread = np.maximum(second, 0.0) / (2.0 * len(level.problem.long_axes))
+        return self._killing(slope_a, one, codes, found[len(x) + 2 :]), self._spread
+
+    def _killing(self, slope_a: Float, one: Float, codes: Float, signs: Float) -> Float:
+        """Killing (n,) from J applied to the free pixels, and to the codes (c, n) of their islands."""
+        kill = np.maximum(1.0 / np.where(self._free_a, slope_a, 1.0) - one, 0.0)
+        return kill + np.maximum(0.5 * (one - codes * signs), 0.0).max(axis=0) if len(codes) else kill
 
     def _island_codes(self) -> Float:
         """(codes, n): random signs, the same for all pixels of an island; none if there is one island only."""

@@ -36,6 +36,7 @@ COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
 _LIKELY = 0.1  # of tol: the residual at which the gap is likely to be within tol too
 _MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again
+_MOST_AHEAD_PINNED = 1e-4  # the gap of a bounded potential is linear in the residual, which makes it easy to foresee
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
 _DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
@@ -112,6 +113,7 @@ class _Solve:
         self._coarse_sums = 0.0
         self._earlier_sums = 0  # on the full grid at larger epsilons
         self._goal = options.tol
+        self._pins = problem.penalty_a.pins or problem.penalty_b.pins
         self._certificate: Certificate | None = None
 
     @property
@@ -176,8 +178,7 @@ class _Solve:
 
     def _carried(self, last: Round) -> tuple[Float, float]:
         """The part of a point that the next level starts from."""
-        pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
-        return (last.next_f, last.next_shift) if pins else (last.potentials.f, 0.0)
+        return (last.next_f, last.next_shift) if self._pins else (last.potentials.f, 0.0)
 
     # --- where to start ----------------------------------------------------------------------
 
@@ -196,8 +197,7 @@ class _Solve:
             return np.zeros(level.mass_a.size), 0.0, True
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, shift, here = np.zeros(0), 0.0, None
-        pins = self._problem.penalty_a.pins or self._problem.penalty_b.pins
-        tol = COARSE_PINNED_TOL if pins else COARSE_TOL
+        tol = COARSE_PINNED_TOL if self._pins else COARSE_TOL
         for n_pixels, problem in coarse:
             f, shift = (
                 (np.zeros(int(problem.support_a.sum())), 0.0) if here is None else prolong(f, shift, here, problem)
@@ -229,7 +229,8 @@ class _Solve:
             if self._certificate.meets(self._options.tol):
                 return True
             missing = self._options.tol / self._certificate.error  # both fall at about the same rate
-            self._goal = min(max(missing, _MOST_AHEAD), _LEAST_AHEAD) * point.residual
+            most_ahead = _MOST_AHEAD_PINNED if self._pins else _MOST_AHEAD
+            self._goal = min(max(missing, most_ahead), _LEAST_AHEAD) * point.residual
         return False
 
     def _certify(self, point: Round) -> Certificate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import scipy.sparse as sparse
@@ -38,7 +38,7 @@ class KilledDiffusion:
         stencil = _Stencil(mesh.n_nodes)
         weight = np.where(free, weight, 0.0)
         push, pull = weight * spread, weight * kill
-        for i, j in product(range(len(mesh.corners)), repeat=2):
+        for i, j in combinations_with_replacement(range(len(mesh.corners)), 2):
             overlap = mesh.hats[i] * mesh.hats[j]
             energy = push * sum(one * other for one, other in zip(mesh.slopes[i], mesh.slopes[j], strict=True))
             stencil.add(mesh.corners[i], mesh.corners[j], pull * overlap + energy)
@@ -128,7 +128,7 @@ def _by_conjugate_gradients(matrix: sparse.csc_matrix) -> Callable[[Float], Floa
 
 
 class _Stencil:
-    """A symmetric matrix on a mesh, summed over pixels: one array of node values per neighbour."""
+    """A symmetric matrix on a mesh, summed over pixels: one array of node values per neighbour, of each two only one."""
 
     def __init__(self, n_nodes: int) -> None:
         self._n_nodes = n_nodes
@@ -153,8 +153,9 @@ class _Stencil:
         for step, value in self._by_step.items():
             row = used[value[used] != 0]
             row = row[renumber[row + step] >= 0]
-            rows.append(renumber[row])
-            columns.append(renumber[row + step])
-            values.append(value[row])
+            one, other = renumber[row], renumber[row + step]
+            rows += [one] if step == 0 else [one, other]
+            columns += [other] if step == 0 else [other, one]
+            values += [value[row]] if step == 0 else [value[row]] * 2
         index = (np.concatenate(rows), np.concatenate(columns))
         return sparse.coo_matrix((np.concatenate(values), index), shape=(used.size, used.size)).tocsc()

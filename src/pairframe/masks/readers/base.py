@@ -39,6 +39,8 @@ class ImageSource:
         Like `read_page`, for files whose label ids differ from their grey values, such as indices into a palette.
     instead_of_labels : str or None
         If labels were opened by default, the inner path of the image that may hold a density.
+    is_coverage : bool
+        Whether the file says that its values are the shares of pixels that a mask covers.
     """
 
     shape: tuple[int, ...]
@@ -48,6 +50,7 @@ class ImageSource:
     decoded_px: int = 0
     read_ids: Callable[[int], NDArray[Any]] | None = None
     instead_of_labels: str | None = None
+    is_coverage: bool = False
 
     @property
     def page_count(self) -> int:

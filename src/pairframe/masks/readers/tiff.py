@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # ImageJ stores 1 / size as a ratio of two 32-bit integers; this key stores the size exactly.
 EXACT_SIZE_KEY = "pairframe_px_size_um"
+# The description of an OME-TIFF whose pixels are shares that a mask covers, see `Mask.coverage`.
+COVERAGE_NOTE = "pairframe: share of each pixel that a mask covers"
 
 
 @contextmanager
@@ -78,6 +80,7 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
             dtype=np.dtype(first.dtype),
             read_page=read_page,
             px_size_yx_um=lambda page: _px_size_yx_um(tiff, series, page // pages_each, path),
+            is_coverage=np.dtype(first.dtype).kind == "f" and COVERAGE_NOTE in (tiff.ome_metadata or ""),
             decoded_px=page_px * keyframe.samplesperpixel if one_by_one or first.is_truncated else first.size,
         )
 

@@ -232,9 +232,10 @@ def without_rounding(p: Float, mass: Float) -> Float:
     A price of lambda per unit of mass makes rounding errors expensive if lambda is huge. They are no part of the plan: one
     with the exact marginal is as near as rounding, and its transport costs the same up to rounding.
     """
-    off = np.abs(p - mass)
-    order = np.argsort(off)
-    small = order[np.cumsum(off[order]) <= ROUNDING * float(np.sum(mass))]
+    off, most = np.abs(p - mass), ROUNDING * float(np.sum(mass))
+    small = np.flatnonzero((off > 0.0) & (off <= most))
+    small = small[np.argsort(off[small])]
+    small = small[np.cumsum(off[small]) <= most]
     cleaned = p.copy()
     cleaned[small] = mass[small]
     return cleaned

@@ -76,16 +76,31 @@ class ConstantSlope(ExponentialSlope):
 
 
 class StepSlope(DualSlope):
-    """The mass of all pixels whose potential f + t is below `high`: a step function of t."""
+    """The mass of all pixels whose potential f + t is below `high`: a step function of t.
+
+    Only pixels whose step is near the t that are asked for are sorted: mostly few of them come near their bound.
+    """
 
     def __init__(self, f: Float, mass: Float, high: float, lowest: float = -math.inf) -> None:
-        room = high - f  # a pixel's mass counts while t is below its room
-        order = np.argsort(room, kind="stable")
-        self._room = room[order]
-        # mass_above[k]: mass of the entries k, k+1, ... in that order
-        self._mass_above = np.append(np.cumsum(mass[order][::-1])[::-1], 0.0)
+        self._room, self._mass = high - f, mass  # a pixel's mass counts while t is below its room
         self.lowest = lowest
+        self._sort(0.0)
 
     def at(self, t: float, *, from_above: bool) -> float:
         """See `DualSlope.at`."""
-        return float(self._mass_above[np.searchsorted(self._room, t, side="right" if from_above else "left")])
+        if t > self._farthest:
+            self._sort(_FARTHER * t)
+        return float(self._mass_above[np.searchsorted(self._steps, t, side="right" if from_above else "left")])
+
+    def _sort(self, farthest: float) -> None:
+        """Find all steps up to `farthest`, and the mass that is left after each."""
+        near = self._room <= farthest
+        steps, mass = self._room[near], self._mass[near]
+        order = np.argsort(steps, kind="stable")
+        self._farthest, self._steps = farthest, steps[order]
+        # mass_above[k]: mass of the steps k, k+1, ... in that order, and of all pixels beyond
+        beyond = float(np.sum(self._mass, where=~near))
+        self._mass_above = np.cumsum(np.append(mass[order], beyond)[::-1])[::-1]
+
+
+_FARTHER = 16.0  # times the t that is asked for: how far steps are sorted ahead

@@ -26,6 +26,7 @@ from pairframe.report.figures.strain import (
     strain_size_in,
 )
 from pairframe.report.figures.summary import result_overview, summary_figure, summary_size_in
+from pairframe.report.figures.sweep import sweep_figure, sweep_size_in
 from pairframe.report.figures.thumbnail import thumbnail
 from pairframe.report.interpolation import Interpolation, interpolation_frames
 from pairframe.report.style import (
@@ -78,6 +79,8 @@ __all__ = [
     "strain_size_in",
     "summary_figure",
     "summary_size_in",
+    "sweep_figure",
+    "sweep_size_in",
     "thumbnail",
     "velocity_arrows",
     "write_movie",

@@ -20,15 +20,20 @@ def title(ax: Axes, first: str, second: str = "") -> Axes:
     return ax
 
 
-def colour_bar(image: AxesImage, ax: Axes, label: str) -> None:
-    """A bar as high as the picture beside it, of one thickness in wide and tall frames."""
+def colour_bar(image: AxesImage, ax: Axes, label: str, *, goes_on: bool = False) -> None:
+    """A bar as high as the picture beside it, of one thickness in wide and tall frames.
+
+    `goes_on`: some values are above its upper end, which is then pointed.
+    """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     (x0, x1), (y1, y0) = ax.get_xlim(), ax.get_ylim()
     thickness = 0.03 * max(1.0, (y1 - y0) / (x1 - x0))
     figure = ax.get_figure()
     assert figure is not None
-    bar = figure.colorbar(image, cax=ax.inset_axes((1 + 0.6 * thickness, 0.0, thickness, 1.0)))
+    bar = figure.colorbar(
+        image, cax=ax.inset_axes((1 + 0.6 * thickness, 0.0, thickness, 1.0)), extend="max" if goes_on else "neither"
+    )
     bar.locator = MaxNLocator(2 if is_flat(ax) else 4)
     bar.formatter = FuncFormatter(lambda value, _: in_words(value))
     bar.update_ticks()

@@ -77,7 +77,7 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     unit = result.units.length_text
     moved.plot(middle, profile["displacement_along_um"], color=SOURCE_COLOUR, marker=".", label="towards the tail")
     moved.plot(middle, profile["displacement_across_um"], color="0.45", marker=".", label="to the right of it")
-    moved.set_ylabel(f"displacement\n{unit}/frame", fontsize=SMALL_SIZE)
+    moved.set_ylabel(f"displacement\n{unit}", fontsize=SMALL_SIZE)
     thick.fill_between(middle, 0.0, profile["thickness_um"], color=SOURCE_COLOUR, alpha=0.3, label="source")
     thick.set_ylabel(f"thickness\n{unit}", fontsize=SMALL_SIZE)
     thick.set_xlabel("S, from head (0) to tail (1)", fontsize=SMALL_SIZE)

@@ -40,7 +40,7 @@ GROUP_MARKERS = "osD^vP*X"
 MOST_GROUPS, MOST_BINS = 8, 8
 N_ARROWS = 14
 MOST_MAGNIFICATION = 50.0
-# Lower limits of full colour, so that rounding errors stay white: mass per pixel, and canonical px per frame.
+# Lower limits of full colour, so that rounding errors stay white: mass per pixel, and canonical px.
 LEAST_MASS, LEAST_SPEED_PX = 0.01, 0.05
 _NAME_LENGTH = 28
 
@@ -78,11 +78,11 @@ def mean_field_figure(analysis: CohortAnalysis, what: str) -> Figure:
             pairs = f"{cell.n_pairs} pair{'s' * (cell.n_pairs != 1)}"
             title = f"{group_name(group)}\n{_bin_name(analysis, number)}{pairs}"
             ax.set_title(title, fontsize=SMALL_SIZE + 1, parse_math=False)
-    unit = f"{members.length_units.length_text}/frame" if what == "velocity" else "mass per pixel"
+    unit = members.length_units.length_text if what == "velocity" else "mass per pixel"
     if image is not None:
         bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
         longer = f"; arrows {factor:g} times longer" if factor > 1 else ""
-        bar.set_label(f"{'speed' if what == 'velocity' else what} ({unit}){longer}", fontsize=SMALL_SIZE)
+        bar.set_label(f"{'displacement' if what == 'velocity' else what} ({unit}){longer}", fontsize=SMALL_SIZE)
         bar.ax.tick_params(labelsize=SMALL_SIZE)
     return figure
 
@@ -157,7 +157,7 @@ def deviation_figure(analysis: CohortAnalysis) -> Figure:
     over_time = members.time_column is not None and len({member.time for member in members.members}) > 1
     figure = new_figure(9.0, 3.6)
     panels = figure.subplots(1, 2)
-    names = (("velocity_rmse_um", f"RMSE of the displacement ({unit}/frame)"), ("velocity_cosine", "cosine"))
+    names = (("velocity_rmse_um", f"RMSE of the displacement ({unit})"), ("velocity_cosine", "cosine"))
     rng = np.random.default_rng(0)
     for ax, (name, label) in zip(panels, names, strict=True):
         for number, group in enumerate(members.groups[:MOST_GROUPS]):
@@ -265,7 +265,7 @@ def hotspot_figure(analysis: CohortAnalysis, comparison: Comparison) -> Figure:
         style: dict[str, Any] = {"cmap": colour_map("PuOr_r"), "vmin": -most, "vmax": most}
         image = _show(analysis, found.difference, window, ax, alpha=alpha, **style)
         _frame_blocks(hot, grid.block_px, ax)
-        name, of = ("speed", f"{unit}/frame") if found.name == "speed_um" else (found.name, "mass per pixel")
+        name, of = ("displacement", unit) if found.name == "speed_um" else (found.name, "mass per pixel")
         detail = f"{int(hot.sum())} of {found.n_tested} blocks at q ≤ {LEVEL:g}"
         ax.set_title(
             f"{name}: {group_name(comparison.group)} − {group_name(analysis.members.reference)}\n{detail}",

@@ -25,17 +25,22 @@ from pairframe.report.view import (
     has_moved,
     in_frame,
     is_area,
+    left_share,
     lifted,
     outline,
     show,
     tint,
+    top_of,
 )
 from pairframe.results import TransportResult
+from pairframe.results.features import left_mass
 from pairframe.results.formatting import in_words, part_of, percent
 from pairframe.types import Float
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+TOP_COST_SHARE = 0.9  # of the cost lies within the colours: a few pixels have most of it
 
 
 def pair_overlay(result: TransportResult, ax: Axes) -> Axes:
@@ -80,21 +85,30 @@ def destroyed_map(result: TransportResult, ax: Axes) -> Axes:
     return _mass_title(result, ax, "destroyed", result.total_mass_destroyed, "source", result.M_source)
 
 
-def speed_map(result: TransportResult, ax: Axes) -> Axes:
-    """Displacement of the source's mass, um/frame; blank where unknown."""
+def speed_map(result: TransportResult, ax: Axes, *, frame_interval_min: float | None = None) -> Axes:
+    """Displacement of the source's mass, um; the fainter the less mass moved, blank where unknown.
+
+    The colours end where 98 % of the moved mass is below; the title has the maximum, and the speed if the minutes
+    between the frames are given.
+    """
     field = in_frame(result, result.field_in_frame)
     speed = np.hypot(field[..., 0], field[..., 1])
     known = np.isfinite(speed)
-    least = SMALLEST_SPEED_PX * result.units.px_size
-    most = max(least, float(speed[known].max())) if known.any() else least
-    image = show(result, speed, ax, cmap=colour_map(SPEED_MAP), vmin=0.0, vmax=most)
+    share = np.where(known, left_share(result), 0.0)
+    top = top_of(speed, lifted(result, left_mass(result)), SMALLEST_SPEED_PX * result.units.px_size)
+    # A faint pixel must still look like one.
+    alpha = np.where(known, 0.15 + 0.85 * share, 0.0)
+    image = show(result, speed, ax, cmap=colour_map(SPEED_MAP), vmin=0.0, vmax=top, alpha=alpha)
     if not known.any():
         outline(result, result.work.mass_source, ax)
         return title(ax, "displacement: nothing moved")
     outline(result, result.work.mass_target, ax)
     unit = result.units.length_text
-    colour_bar(image, ax, f"{unit}/frame")
-    detail = f"{in_words(float(speed[known].max()))} {unit} at most, {in_words(result.mean_displacement_um)} {unit} on average"
+    most = float(speed[known].max())
+    colour_bar(image, ax, unit, goes_on=most > top)
+    mean = result.mean_displacement_um
+    per_min = "" if frame_interval_min is None else f" ({in_words(mean / frame_interval_min)} {unit}/min)"
+    detail = f"{in_words(mean)} {unit} on average{per_min}, {in_words(most)} {unit} at most"
     return title(ax, "displacement of the source", detail)
 
 
@@ -146,13 +160,15 @@ def _mass_map(result: TransportResult, mass: Float, colours: tuple[str, tuple[st
 def _cost_map(result: TransportResult, cost: Float, ax: Axes) -> Axes:
     # Mass at rest costs about blur^2, which should look faint.
     blur_cost = full_pixel_mass(result) * result.blur_um**result.scales.power
-    most = max(4 * blur_cost, float(result.cost_source.max()), float(result.cost_target.max()))
+    sides = (result.cost_source, result.cost_target)
+    top = max(top_of(side, side, 4 * blur_cost, TOP_COST_SHARE) for side in sides)
+    most = max(float(result.cost_source.max()), float(result.cost_target.max()))
     inside = in_frame(result, cost)
     picture = np.where((inside > 0) & has_moved(result), inside, np.nan)
-    image = show(result, picture, ax, cmap=colour_map(COST_MAP), vmin=0.0, vmax=most)
+    image = show(result, picture, ax, cmap=colour_map(COST_MAP), vmin=0.0, vmax=top)
     if not has_moved(result):  # no colour bar without values
         return ax
-    colour_bar(image, ax, f"mass × {_cost_unit(result)} per pixel")
+    colour_bar(image, ax, f"mass × {_cost_unit(result)} per pixel", goes_on=most > top)
     return ax
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,10 @@ from pairframe.results import TransportResult
 from pairframe.results.formatting import in_words, minus, percent
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Panel = Callable[..., "Axes"]
 LONGEST_NOTICE = 160
 CHARACTERS_PER_IN = 13  # of the headline
 
@@ -30,11 +34,22 @@ def result_overview(result: TransportResult, figure: Figure) -> Figure:
     return figure
 
 
-def summary_figure(result: TransportResult, figure: Figure) -> Figure:
-    """Six panels: the pair, how it moved and how far, what was created and destroyed, and the transport cost."""
+def summary_figure(result: TransportResult, figure: Figure, *, frame_interval_min: float | None = None) -> Figure:
+    """Six panels: the pair, how it moved and how far, what was created and destroyed, and the transport cost.
+
+    The minutes between the frames, if given, add a speed.
+    """
+    speed: Panel = partial(speed_map, frame_interval_min=frame_interval_min)
     rows, columns = _summary_grid(result)
-    pairs = ((pair_overlay, velocity_arrows), (created_map, destroyed_map), (speed_map, cost_source_map))
-    triples = ((pair_overlay, velocity_arrows, speed_map), (created_map, destroyed_map, cost_source_map))
+    pairs: tuple[tuple[Panel, ...], ...] = (
+        (pair_overlay, velocity_arrows),
+        (created_map, destroyed_map),
+        (speed, cost_source_map),
+    )
+    triples: tuple[tuple[Panel, ...], ...] = (
+        (pair_overlay, velocity_arrows, speed),
+        (created_map, destroyed_map, cost_source_map),
+    )
     panels = chain.from_iterable(pairs if columns == 2 else triples)
     for panel, ax in zip(panels, figure.subplots(rows, columns).ravel(), strict=True):
         panel(result, ax)

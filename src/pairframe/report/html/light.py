@@ -18,7 +18,7 @@ _VELOCITY = ("velocity_dy", "velocity_dx")
 
 @dataclass(frozen=True, eq=False)
 class LightMaps:
-    """Part of `WorkMaps`: (Hw, Ww) mass per work pixel, and (Hw, Ww, 2) work px/frame, NaN where unknown."""
+    """Part of `WorkMaps`: (Hw, Ww) mass per work pixel, and (Hw, Ww, 2) work px, NaN where unknown."""
 
     mass_source: Float
     mass_target: Float

@@ -103,7 +103,9 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
         {"kind": "moved", "name": "stayed or moved", "value": moved_share, "note": "of the source", "floor": ""}
     )
     mean = row["mean_displacement_um"]
-    note = f"mean displacement; blur {number(row['blur_um'])}, reach {number(row['reach_um'])} {length}"
+    speed = row["mean_speed_um_per_min"]
+    per_min = "" if speed is None else f" ({number(speed)} {length}/min)"
+    note = f"mean displacement{per_min}; blur {number(row['blur_um'])}, reach {number(row['reach_um'])} {length}"
     tiles.append(
         {
             "kind": "way",

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,17 @@ from pairframe.report.figures import (
 from pairframe.report.images import fitted, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
 from pairframe.report.style import SMALLEST_SPEED_PX, colour_map, round_length
-from pairframe.report.view import Seen, compose, frame_box, full_pixel_mass, has_moved, lifted, lifted_speed
+from pairframe.report.view import (
+    Seen,
+    compose,
+    frame_box,
+    full_pixel_mass,
+    has_moved,
+    left_share,
+    lifted,
+    lifted_speed,
+    top_of,
+)
 from pairframe.results import TransportResult
 from pairframe.types import Float
 
@@ -40,7 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-PICTURES_VERSION = 3  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 4  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -61,8 +72,8 @@ class View:
         The scale bar: um (or px without a pixel size), and percent of the width.
     full_mass : float
         Mass per pixel in the full colour of created and destroyed.
-    top_speed : float
-        The upper end of the displacement's colours, um/frame; NaN when nothing moved.
+    top_speed, most_speed : float
+        The upper end of the displacement's colours, and the longest displacement, um; NaN when nothing moved.
     has_figures : bool
         Whether the drawn figures and the morph are there.
     has_convergence : bool
@@ -78,6 +89,7 @@ class View:
     bar_percent: float
     full_mass: float
     top_speed: float
+    most_speed: float
     has_figures: bool
     has_convergence: bool
     n_morph: int
@@ -91,7 +103,9 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     (folder / STAMP).unlink(missing_ok=True)
     files.replace_file(folder / "thumbnail.png", thumbnail(seen, THUMBNAIL_PX, most_bytes=THUMBNAIL_BYTES), flush=False)
     speed_um = lifted_speed(seen)
-    top_um = _top_speed_um(speed_um, seen.transform.units.px_size)
+    known = np.isfinite(speed_um)
+    left = lifted(seen, seen.work.mass_source) * left_share(seen)
+    top_um = top_of(speed_um, left, SMALLEST_SPEED_PX * seen.transform.units.px_size) if known.any() else float("nan")
     for name, image in layers(seen, speed_um, top_um).items():
         files.replace_file(folder / f"{name}.png", _png(image), flush=False)
     box, px_size = frame_box(seen), seen.transform.units.px_size
@@ -102,6 +116,7 @@ def make_pictures(seen: Seen, folder: Path) -> View:
         bar_percent=100 * length / (box.w * px_size),
         full_mass=full_pixel_mass(seen),
         top_speed=top_um,
+        most_speed=float(speed_um[known].max()) if known.any() else float("nan"),
         has_figures=False,
         has_convergence=False,
         n_morph=0,
@@ -111,7 +126,12 @@ def make_pictures(seen: Seen, folder: Path) -> View:
 
 
 def make_figures(
-    result: TransportResult, folder: Path, summary: bytes | None = None, profile: pd.DataFrame | None = None
+    result: TransportResult,
+    folder: Path,
+    summary: bytes | None = None,
+    profile: pd.DataFrame | None = None,
+    *,
+    frame_interval_min: float | None = None,
 ) -> View:
     """Write all pictures of a result: the light ones, and the drawn figures and the morph.
 
@@ -121,11 +141,13 @@ def make_figures(
         Its summary figure (PNG) if drawn before: drawing it takes most of a second.
     profile : DataFrame, optional
         Its profile along the body axis, to be drawn too.
+    frame_interval_min : float, optional
+        Minutes between the frames.
     """
     view = make_pictures(result, folder)
-    files.replace_file(
-        folder / "summary.png", summary or figure_png(result, summary_figure, summary_size_in(result)), flush=False
-    )
+    draw_summary = partial(summary_figure, frame_interval_min=frame_interval_min)
+    drawn = summary or figure_png(result, draw_summary, summary_size_in(result))
+    files.replace_file(folder / "summary.png", drawn, flush=False)
     if result.work.trace:
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
         files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
@@ -159,7 +181,8 @@ def known_view(folder: Path) -> View | None:
         if found.pop("version") != PICTURES_VERSION or not (folder / "thumbnail.png").is_file():
             return None
         found["frame_hw_px"] = tuple(found["frame_hw_px"])
-        found["top_speed"] = float("nan") if found["top_speed"] is None else found["top_speed"]
+        for name in ("top_speed", "most_speed"):
+            found[name] = float("nan") if found[name] is None else found[name]
         return View(**found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -174,7 +197,7 @@ def layers(seen: Seen, speed_um: Float, top_um: float) -> dict[str, Image.Image]
     Parameters
     ----------
     speed_um : (H, W)
-        Length of the displacement inside the frame, um/frame; NaN where unknown.
+        Length of the displacement inside the frame, um; NaN where unknown.
     top_um : float
         The upper end of its colours; NaN when nothing is known.
     """
@@ -194,7 +217,7 @@ def layers(seen: Seen, speed_um: Float, top_um: float) -> dict[str, Image.Image]
     known = np.isfinite(speed_um)
     share = np.divide(speed_um, top_um, out=np.zeros(speed_um.shape), where=known)
     coloured = np.array(colour_map(SPEED_MAP)(share, bytes=True))
-    coloured[..., 3] = 255 * known
+    coloured[..., 3] = np.rint(255 * np.where(known, 0.15 + 0.85 * left_share(seen), 0.0))
     found["displacement"] = _smaller(Image.fromarray(coloured))
     return found
 
@@ -210,12 +233,6 @@ def morph_film(result: TransportResult) -> Image.Image:
     for number, frame in enumerate(frames):
         film.paste(frame, (0, number * frame.height))
     return film.quantize(128, dither=Image.Dither.NONE)
-
-
-def _top_speed_um(speed_um: Float, px_size_um: float) -> float:
-    """Upper end of the colours: the largest displacement, but not so small that rounding errors show; NaN without any."""
-    known = speed_um[np.isfinite(speed_um)]
-    return max(float(known.max()), SMALLEST_SPEED_PX * px_size_um) if known.size else float("nan")
 
 
 def _tinted(strength: Float, colour: str) -> Image.Image:

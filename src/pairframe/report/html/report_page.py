@@ -27,6 +27,7 @@ _SHOWN = (
     "percent_created",
     "percent_destroyed",
     "mean_displacement_um",
+    "mean_speed_um_per_min",
 )
 _LEFT_OUT = {"pair_id", "error", "advice", "maps_group", "work_key", "config_json", "versions_json", "notices_json"}
 _FIRST_TO_PLOT = ("percent_created", "mean_displacement_um", "growth_percent")
@@ -99,15 +100,22 @@ def _headline(cohort: Cohort) -> list[dict[str, str]]:
     if not cohort.failed and len(rows) > 1:
         tiles.append({"kind": "good", "value": "0", "name": "failed", "note": ""})
     # A median of micrometres and pixels has no meaning.
-    lengths = () if cohort.has_mixed_units else ("mean_displacement_um",)
+    lengths = () if cohort.has_mixed_units else ("mean_displacement_um", "mean_speed_um_per_min")
     counted, note = _counted(cohort)
     for column in ("percent_created", "percent_destroyed", *lengths):
         values = [row[column] for row in counted if row[column] is not None]
         if values:
             name = short_name(column) + (" (median)" if len(values) > 1 else "")
-            shown_unit = unit(column, units).removesuffix("/frame")
+            shown_unit = unit(column, units)
             value = f"{number(median(values), shown_unit)} {shown_unit}"
-            tiles.append({"kind": column.split("_")[-1], "value": value, "name": name, "note": note})
+            tiles.append(
+                {
+                    "kind": "way" if "_um" in column else column.split("_")[-1],
+                    "value": value,
+                    "name": name,
+                    "note": note,
+                }
+            )
     return tiles
 
 

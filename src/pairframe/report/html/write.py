@@ -21,6 +21,7 @@ from pairframe.report.html.report_page import report_page
 from pairframe.results import disk
 from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
 from pairframe.results.group import read_group
+from pairframe.results.schema import INTERVAL
 from pairframe.results.store import ResultStore
 
 MAX_FIGURES = 24  # a drawn figure takes seconds
@@ -81,7 +82,13 @@ def write_report(
                 profile = profiles.get(row["pair_id"])
                 if with_figures and not _is_complete(view, with_axis=profile is not None):
                     drawn = (summaries or {}).get(row["pair_id"])
-                    view = make_figures(read_group(group, row["pair_id"]), folder / page, drawn, profile)
+                    view = make_figures(
+                        read_group(group, row["pair_id"]),
+                        folder / page,
+                        drawn,
+                        profile,
+                        frame_interval_min=_minutes(row),
+                    )
                 elif view is None:
                     view = make_pictures(read_light(group, row["pair_id"]), folder / page)
                 views[page] = view
@@ -104,6 +111,11 @@ def write_report(
         files.replace_file(path, html.encode())
         _remove_old_pages(folder, set(pages))
     return path
+
+
+def _minutes(row: PlainRow) -> float | None:
+    """Minutes between the frames of a pair, if they are known."""
+    return None if row["growth_rate_per_h"] is None and row["mean_speed_um_per_min"] is None else float(row[INTERVAL])
 
 
 def _pages(cohort: Cohort, max_pages: int) -> dict[str, PlainRow]:
