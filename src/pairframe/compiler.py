@@ -1,9 +1,13 @@
-"""`compiled`: numba's compiler, which keeps the machine code on disk in a folder that this process may write to."""
+"""`compiled`: numba's compiler, which keeps the machine code on disk in a folder that this process may write to.
+
+Code is compiled once on a machine; `CompileNotice` explains the wait.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +17,7 @@ from typing import Any
 
 from numba import njit
 from numba.core import config
+from numba.core.event import Event, Listener
 
 Function = Callable[..., Any]
 _settings: Any = config
@@ -37,6 +42,51 @@ def compiled(**options: Any) -> Callable[[Function], Any]:
             return njit(cache=True, **options)(function)
 
     return compile_function
+
+
+class CompileNotice(Listener):
+    """Prints a line when numba starts to compile; loading code from disk is no such event.
+
+    Use it as ``install_listener("numba:compile", notice)``.
+
+    Parameters
+    ----------
+    what : str
+        What is compiled, such as ``"the grid engine"``.
+    numbers : str
+        For which numbers, such as ``" for float64 numbers"``; may be empty.
+    seconds : int
+        About how long it takes.
+    modules : str
+        Name of the module whose functions are meant, or of their package with a dot at the end.
+    is_quiet : bool
+        Print nothing.
+    """
+
+    def __init__(self, what: str, numbers: str, seconds: int, modules: str, *, is_quiet: bool) -> None:
+        self._words = (what, numbers, seconds)
+        self._modules = modules
+        self._is_printed = is_quiet
+
+    def on_start(self, event: Event) -> None:
+        """Print it once. Other threads may compile other functions meanwhile."""
+        dispatcher = event.data["dispatcher"]
+        module = dispatcher.py_func.__module__
+        is_meant = module.startswith(self._modules) if self._modules.endswith(".") else module == self._modules
+        if not is_meant or self._is_printed:
+            return
+        self._is_printed = True
+        what, numbers, seconds = self._words
+        line = f"compiling {what}, once on this machine{numbers}: about {seconds} s now, kept for next time"
+        if not dispatcher.stats.cache_path:
+            line = (
+                f"compiling {what}{numbers}: about {seconds} s in every new process, because no folder to keep it in is "
+                "writable. To fix: set NUMBA_CACHE_DIR to one"
+            )
+        print(f"pairframe: {line}", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Event) -> None:
+        """Nothing is printed at the end."""
 
 
 @cache

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import pairframe as pf
 from pairframe.cli.app import app
 from pairframe.testing import disc, embryo
+from pairframe.types import Bool
 
 SMALL = embryo((96, 200), growth=0.4)
 
@@ -59,7 +60,8 @@ def test_a_canvas_that_is_too_small_is_exit_code_2_unless_it_may_grow(tmp_path: 
     words = ("align", tmp_path / "cut.tif", tmp_path / "whole.tif", "--out", tmp_path / "moved.tif")
     code, _, trouble = run(*words)
     assert code == 2
-    assert "canvas" in trouble
+    assert "canvas of 96 x 130 px" in trouble
+    assert "--extend" in trouble
     assert not (tmp_path / "moved.tif").exists()
     assert run(*words, "--extend")[0] == 0
     assert pf.read_mask(tmp_path / "moved.tif", density=True).values.sum() == pytest.approx(SMALL.sum())
@@ -90,3 +92,45 @@ def test_compare_takes_the_options_of_alignment(masks: tuple[Path, Path], tmp_pa
     assert isinstance(result, pf.TransportResult)
     assert result.pose is not None
     assert result.pose.angle_deg == 180.0
+
+
+EMPTY, ONE = np.zeros(SMALL.shape, bool), np.zeros(SMALL.shape, bool)
+ONE[40, 90] = True
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "px", "message"),
+    [
+        (SMALL, EMPTY, (None, None), "a target with pixels"),
+        (EMPTY, SMALL, (None, None), "a source with pixels"),
+        (
+            SMALL,
+            ONE,
+            (None, None),
+            'at least 9 pixels, which can be turned, got 1 pixel. To fix: only shift it, with the kind "shift"',
+        ),
+        (SMALL, SMALL, (2.0, None), "the pixel sizes of both masks, or of none, got that of the source alone"),
+        (SMALL, SMALL, (None, 2.0), "the pixel sizes of both masks, or of none, got that of the target alone"),
+    ],
+)
+def test_masks_that_cannot_be_aligned_are_exit_code_2(
+    source: Bool, target: Bool, px: tuple[float | None, float | None], message: str, tmp_path: Path
+) -> None:
+    names = tmp_path / "a.tif", tmp_path / "b.tif"
+    for name, inside, px_size_um in zip(names, (source, target), px, strict=True):
+        pf.write_mask(pf.Mask.from_array(inside, px_size_um=px_size_um), name)
+    code, _, trouble = run("align", *names, "--out", tmp_path / "moved.tif")
+    assert (code, message in trouble, "Traceback" in trouble) == (2, True, False)
+    assert not (tmp_path / "moved.tif").exists()
+    if "with pixels" not in message:  # an empty mask has an answer: all is destroyed or created
+        code, _, trouble = run("compare", *names, "--align", "rigid", "--out", tmp_path / "out", "--no-report")
+        assert (code, message in trouble) == (2, True)
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_existing_file_is_kept(masks: tuple[Path, Path]) -> None:
+    before = masks[1].read_bytes()
+    code, _, trouble = run("align", *masks, "--out", masks[1])
+    assert code == 2
+    assert "use --overwrite" in trouble
+    assert masks[1].read_bytes() == before

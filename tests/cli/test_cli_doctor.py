@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from pairframe.cli import doctor as doctor_command
 from pairframe.cli.app import app
 from pairframe.engines import registry
 
@@ -44,3 +45,16 @@ def test_an_engine_that_is_there_and_broken_is_an_error(name: str, monkeypatch: 
     assert "optional" not in told
     (engine,) = [engine for engine in json.loads(doctor("--json"))["engines"] if engine["name"] == name]
     assert (engine["available"], engine["is_missing_extra"]) == (False, False)
+
+
+def test_the_alignment_is_tested_against_a_planted_pose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_command, "backends", list)
+    found = doctor_command.examine((64, 64))["alignment"]
+    assert found["passed"]
+    assert 0 <= found["turn_error_deg"] < 1
+    assert found["seconds"] > 0
+    monkeypatch.setattr(doctor_command, "_LARGEST_TURN_DEG", -1.0)
+    done = CliRunner().invoke(app, ["doctor", "--size", "64x64"])
+    assert done.exit_code == 1
+    assert "alignment: FAILED" in done.output
+    assert json.loads(doctor("--json"))["alignment"] is None

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pairframe import checks
 from pairframe.alignment.ambiguity import PoseStatus, margin, status_of_shift, status_of_turn
 from pairframe.alignment.cloud import Cloud
+from pairframe.alignment.compiling import announced
 from pairframe.alignment.landmarks import landmark_clouds
 from pairframe.alignment.matching import Candidate, Matching
 from pairframe.alignment.pose import OtherPose, Pose, iou_of
@@ -38,6 +39,7 @@ _SNAP_PX = (
 _SNAP_SHARE = 0.999
 
 
+@announced
 def align(
     source: Mask | ArrayLike,
     target: Mask | ArrayLike,
@@ -255,7 +257,10 @@ def _checked_mask(given: Any, name: str, kind: str) -> Mask:
     if kind != "shift" and mask.area_px < FEWEST_PX:
         pixels = f"{mask.area_px} pixel{'s' if mask.area_px > 1 else ''}"
         raise AlignError(
-            f"a {name} of at least {FEWEST_PX} pixels, which can be turned", pixels, 'use kind="shift"', name
+            f"a {name} of at least {FEWEST_PX} pixels, which can be turned",
+            pixels,
+            'only shift it, with the kind "shift"',
+            name,
         )
     return mask
 

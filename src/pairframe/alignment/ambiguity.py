@@ -37,8 +37,8 @@ class PoseStatus(StrEnum):
         return {
             "aligned": "nothing to do",
             "ambiguous": "another pose fits almost as well: look at both, or give landmarks",
-            "undetermined": "the masks fit at almost any angle, so the target was only shifted: give landmarks, or do "
-            "not align",
+            "undetermined": "the masks fit almost as well in many other poses (round, tiny, or one inside the other), so the "
+            "target was shifted at most: give landmarks, or do not align",
         }[self.value]
 
 

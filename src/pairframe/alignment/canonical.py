@@ -13,6 +13,7 @@ from scipy import ndimage
 from pairframe import checks
 from pairframe.alignment.align import FEWEST_PX, align
 from pairframe.alignment.ambiguity import PoseStatus
+from pairframe.alignment.compiling import announced
 from pairframe.alignment.landmarks import checked_landmark
 from pairframe.alignment.pose import OtherPose, Pose, iou_of
 from pairframe.alignment.resample import Canvas
@@ -26,6 +27,7 @@ LEAST_ELONGATION = 1.15  # ratio of the principal axes, below which a mask has n
 LEAST_HEAD_OFFSET = 0.1  # distance of the head from the centroid along the axis, over the spread along it
 
 
+@announced
 def canonical_pose(
     mask: Mask | ArrayLike,
     canvas_hw: tuple[int, int],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairframe.alignment.compiling import announced
 from pairframe.alignment.quarters import LEAST_SIDE, splat_quarters
 from pairframe.alignment.similarity import Similarity
 from pairframe.alignment.splat_passes import row_spans, splat_pixels
@@ -104,6 +105,7 @@ def copies_pixels(px: float, change: Similarity, canvas: Canvas) -> bool:
     return _PixelMap.of(change, px, canvas).is_exact
 
 
+@announced
 def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas, factor: float = 1.0) -> Float:
     """Move an image and put it on another canvas.
 

@@ -12,7 +12,7 @@ import typer
 
 from pairframe.alignment import Pose, PoseStatus, align
 from pairframe.cli.terminal import activity, output, print_places, say, visible
-from pairframe.errors import ArgumentError
+from pairframe.errors import AlignError, ArgumentError, FileError
 from pairframe.masks import Mask, read_mask, write_mask
 from pairframe.plain_json import plain
 
@@ -49,6 +49,8 @@ class AlignJob:
 
 def run_align(job: AlignJob, *, as_json: bool = False, quiet: bool = False) -> None:
     """Align, write and print; exit code 1 if the masks do not determine the pose."""
+    if job.out is not None and job.out.exists() and not job.overwrite:
+        raise FileError("a new file", f"{str(job.out)!r}, which exists", "choose another name, or use --overwrite")
     with activity(quiet=quiet or as_json) as now:
         now.step("reading")
         source, target = (read_mask(name, px_size_um=job.px_size_um) for name in (job.source, job.target))
@@ -89,6 +91,13 @@ def _write(job: AlignJob, pose: Pose, target: Mask) -> Pose:
     canvas_hw, origin_yx = pose.source_canvas.shape_hw, (0, 0)
     if job.extend:
         canvas_hw, origin_yx = pose.canvas_for(target)
+    elif pose.canvas_for(target)[0] != canvas_hw:
+        (height, width), (more_height, more_width) = canvas_hw, pose.canvas_for(target)[0]
+        raise AlignError(
+            f"the moved target to fit on the source's canvas of {height} x {width} px",
+            f"one that needs {more_height} x {more_width} px",
+            "use --extend to enlarge the canvas, or leave out --out to see the pose alone",
+        )
     moved = pose.apply(target, canvas_hw=canvas_hw, origin_yx=origin_yx)
     write_mask(moved, job.out, overwrite=job.overwrite)
     return replace(pose, source_canvas=replace(pose.source_canvas, shape_hw=canvas_hw, origin_yx=origin_yx))

@@ -298,6 +298,32 @@ def sweep(
 
 
 @app.command()
+def drift(
+    manifest: Annotated[
+        str, typer.Argument(metavar="MANIFEST", help="Table of frames, folder, quoted pattern or label tif.")
+    ],
+    out: Output,
+    smooth_frames: Annotated[
+        float | None,
+        typer.Option(
+            "--smooth", metavar="FRAMES", help="Smooth by local lines with Gaussian weights of this standard deviation."
+        ),
+    ] = None,
+    px_size_um: Annotated[
+        float | None, typer.Option(metavar="X", help="Side of a pixel of all masks, µm; overrides the files.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing table and figure.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the drift of the stage over every series: one shift per frame, as a table and a figure."""
+    from pairframe.cli.drift import DriftJob, run_drift
+
+    job = DriftJob(manifest, out, smooth_frames, px_size_um, overwrite)
+    run_drift(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
 def report(
     out: Results,
     title: Annotated[str | None, typer.Option(help="Heading; default: the name of the folder.")] = None,

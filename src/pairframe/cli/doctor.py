@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import platform
+import time
 from dataclasses import asdict
 from typing import Any
 
 import typer
 
 from pairframe import __version__, system
+from pairframe.alignment import align
 from pairframe.engines.backends import Backend, backends, self_test
 from pairframe.engines.registry import get_engine
 from pairframe.errors import EngineError, InputError, MissingExtraError
+from pairframe.masks import Mask
 from pairframe.parallel.threads import n_cores
+from pairframe.testing import planted_pair
+
+_LARGEST_TURN_DEG, _LARGEST_SHIFT_PX = 1.0, 1.0  # errors of the pose that the self-test accepts
 
 
 def examine(size_hw: tuple[int, int], test: bool = True) -> dict[str, Any]:
@@ -26,7 +32,21 @@ def examine(size_hw: tuple[int, int], test: bool = True) -> dict[str, Any]:
         "memory_gb": round((system.physical_memory_bytes() or 0) / 1e9, 1),
         "size_hw": list(size_hw),
         "engines": [_engine(backend, size_hw, test) for backend in backends()],
+        "alignment": _alignment() if test else None,
     }
+
+
+def _alignment() -> dict[str, Any]:
+    """Align a pair whose pose is known; the first time on a machine this compiles the alignment."""
+    pair = planted_pair(0, "rigid")
+    masks = [Mask.from_array(image) for image in (pair.source, pair.target)]
+    align(*masks, prove="flip")
+    started = time.perf_counter()
+    change = align(*masks).change
+    seconds = time.perf_counter() - started
+    degrees, px = pair.errors(change.matrix, change.offset_yx_um)
+    passed = degrees < _LARGEST_TURN_DEG and px < _LARGEST_SHIFT_PX
+    return {"turn_error_deg": degrees, "shift_error_px": px, "seconds": seconds, "passed": passed}
 
 
 def _engine(backend: Backend, size_hw: tuple[int, int], test: bool) -> dict[str, Any]:
@@ -82,6 +102,7 @@ def run_doctor(size: str, as_json: bool, test: bool) -> None:
         for numbers in engine["numbers"]
         if test and not numbers["self_test"]["passed"]
     ]
+    failed += ["alignment"] if test and not found["alignment"]["passed"] else []
     if failed:
         typer.echo(f"failed: {', '.join(failed)}", err=True)
         raise typer.Exit(1)
@@ -120,6 +141,15 @@ def _print(found: dict[str, Any]) -> None:
             console.print(f"{engine['name']}: {listed}", highlight=False)
         if engine["notice"]:
             console.print(f"{engine['name']}: {engine['notice']}", highlight=False, markup=False, soft_wrap=True)
+
+    if found["alignment"] is not None:
+        done = found["alignment"]
+        console.print(
+            f"alignment: {'ok' if done['passed'] else 'FAILED'}, a planted turn found to {done['turn_error_deg']:.2f} degrees and "
+            f"the shift to {done['shift_error_px']:.2f} px; {1e3 * done['seconds']:.0f} ms",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _verdict(test: dict[str, Any] | None) -> tuple[str, str]:

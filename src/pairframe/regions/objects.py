@@ -58,13 +58,17 @@ def object_table(measured: list[pd.DataFrame], links: pd.DataFrame, flows: list[
         for frame, table in enumerate(measured)
         for label, one_area in zip(table["label"].tolist(), table["area_um2"].tolist(), strict=True)
     }
-    created = [dict(zip(one.target_labels.tolist(), (one.created / one.target_mass).tolist(), strict=True)) for one in flows]
+    created = [
+        dict(zip(one.target_labels.tolist(), (one.created / one.target_mass).tolist(), strict=True)) for one in flows
+    ]
     destroyed = [
         dict(zip(one.source_labels.tolist(), (one.destroyed / one.source_mass).tolist(), strict=True)) for one in flows
     ]
     rows: list[tuple[Any, ...]] = []
     for frame, table in enumerate(measured):
-        for label, own_area, y, x in zip(*(table[name].tolist() for name in ("label", "area_um2", "y_um", "x_um")), strict=True):
+        for label, own_area, y, x in zip(
+            *(table[name].tolist() for name in ("label", "area_um2", "y_um", "x_um")), strict=True
+        ):
             came, went = parents.get((frame, label), []), children.get((frame, label), [])
             before = [link.source_label for link in came]
             after = [link.target_label for link in went]
@@ -80,9 +84,7 @@ def object_table(measured: list[pd.DataFrame], links: pd.DataFrame, flows: list[
             growth = np.nan
             if came:
                 family = {s.source_label for k in siblings for s in parents[frame, k]}
-                growth = float(
-                    np.log(sum(area[frame, k] for k in siblings) / sum(area[frame - 1, k] for k in family))
-                )
+                growth = float(np.log(sum(area[frame, k] for k in siblings) / sum(area[frame - 1, k] for k in family)))
             from_parents = sum(link.share_of_target for link in came) if came else np.nan
             to_children = sum(link.share_of_source for link in went) if went else np.nan
             if event == "appears":
@@ -112,7 +114,9 @@ def track_table(objects: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
         for frame, label, number in zip(*(objects[name].tolist() for name in ("frame", "label", "track")), strict=True)
     }
     parents, _ = _relatives(links)
-    found = objects.groupby("track").agg(first_frame=("frame", "min"), last_frame=("frame", "max"), first_label=("label", "first"))
+    found = objects.groupby("track").agg(
+        first_frame=("frame", "min"), last_frame=("frame", "max"), first_label=("label", "first")
+    )
     parent = []
     for first_frame, first_label in zip(found["first_frame"].tolist(), found["first_label"].tolist(), strict=True):
         came = parents.get((first_frame, first_label), [])

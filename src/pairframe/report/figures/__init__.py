@@ -6,7 +6,9 @@ It reads no files and solves nothing.
 
 from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
 from pairframe.report.figures.axis import AXIS_SIZE_IN, axis_figure, axis_map
+from pairframe.report.figures.contact_sheet import Tile, contact_sheet
 from pairframe.report.figures.convergence import convergence_plot
+from pairframe.report.figures.drift import drift_figure
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
 from pairframe.report.figures.morph import morph_strip
 from pairframe.report.figures.movie import write_movie
@@ -57,16 +59,19 @@ __all__ = [
     "SPEED_MAP",
     "TARGET_COLOUR",
     "Interpolation",
+    "Tile",
     "add_scale_bar",
     "anisotropy_map",
     "areal_expansion_map",
     "axis_figure",
     "axis_map",
+    "contact_sheet",
     "convergence_plot",
     "cost_source_map",
     "cost_target_map",
     "created_map",
     "destroyed_map",
+    "drift_figure",
     "frame_overview",
     "interpolation_frames",
     "local_growth_map",
