@@ -105,6 +105,9 @@ def compare(
             "movie.gif; other pairs and files stay.",
         ),
     ] = False,
+    axis: Annotated[
+        bool, typer.Option("--axis", help="Also sum the changes along the body axis, from head to tail.")
+    ] = False,
     report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
     regions: Annotated[
         tuple[str, str],
@@ -131,6 +134,7 @@ def compare(
         overwrite=overwrite,
         with_report=report,
         regions=regions if any(regions) else None,
+        with_axis=axis,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 

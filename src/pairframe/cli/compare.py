@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pairframe import checks, files
+from pairframe.axis.table import PROFILES_NAME, axis_rows, with_rows_of
 from pairframe.cli.flows import flows_between_masks, region_labels
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
@@ -49,6 +50,8 @@ class CompareJob:
         Also draw: page, figure and movie.
     regions : (str, str), optional
         Label images of source and target for a flow table; "own" for the labels of the mask itself.
+    with_axis : bool
+        Also sum the changes along the body axis.
     """
 
     source: str
@@ -60,6 +63,7 @@ class CompareJob:
     overwrite: bool = False
     with_report: bool = True
     regions: tuple[str, str] | None = None
+    with_axis: bool = False
 
     def __post_init__(self) -> None:
         with checks.naming("pair_id"):
@@ -72,7 +76,8 @@ class CompareJob:
         """What is written, by what it is."""
         drawn = dict(zip(("report", "figure", "movie"), PICTURES, strict=True)) if self.with_report else {}
         flows = {} if self.regions is None else {"flows": "flows.csv"}
-        names = {**drawn, "summary": "summary.json", **flows, "table": "results.parquet", "maps": "maps.zarr"}
+        along = {"axis profile": PROFILES_NAME} if self.with_axis else {}
+        names = {**drawn, **along, "summary": "summary.json", **flows, "table": "results.parquet", "maps": "maps.zarr"}
         return {what: str(self.out / name) for what, name in names.items()}
 
 
@@ -128,6 +133,7 @@ def _write(
                 files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
                 if flows is not None:
                     keep_flows(kept.folder, {job.pair_id: flows}, before=read_flows(job.out))
+                _write_profile(job, result, kept.folder)
                 if job.with_report:
                     summary = _draw(job, result, kept.folder, now)
             kept.keep()
@@ -143,6 +149,16 @@ def _write(
             _tell_what_is_there(job, kept, had_report=had_report)
         raise
     return text
+
+
+def _write_profile(job: CompareJob, result: TransportResult, folder: Path) -> None:
+    """The profile along the body axis; without, rows of an earlier comparison of this name are removed."""
+    rows = axis_rows(result, job.pair_id)[0] if job.with_axis else None
+    content = with_rows_of(job.out, job.pair_id, rows)
+    if content is not None:
+        files.replace_file(folder / PROFILES_NAME, content)
+    if rows is not None and rows["note"].notna().any():
+        say(f"pairframe: body axis: {rows['note'].iloc[0]}")
 
 
 def _draw(job: CompareJob, result: TransportResult, folder: Path, now: Activity) -> bytes:

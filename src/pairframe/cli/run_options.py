@@ -59,6 +59,10 @@ class RunOptions:
             "the columns source_labels and target_labels of a table of pairs.",
         ),
     ] = False
+    axis: Annotated[
+        bool,
+        typer.Option("--axis", help="Also write axis_profile.csv: the changes along the body axis of each source."),
+    ] = False
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True
     frame_interval_min: Annotated[
         float | None,

@@ -207,7 +207,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def strain(self) -> Float:
-        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx; 1/frame. NaN where it is unknown.
+        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx. NaN where it is unknown.
 
         From the plan, not from differences of pixels, so it is symmetric: a plan does not turn. Needs ``strain=True`` in the
         config, like the four maps that follow from it.
@@ -218,7 +218,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def areal_expansion(self) -> Float:
-        """Factor of areas less 1, (Hc, Wc), 1/frame: 0.1 where the moved tissue covers 10 % more; from `strain`."""
+        """Factor of areas less 1, (Hc, Wc): 0.1 where the moved tissue covers 10 % more; from `strain`."""
         from pairframe.results.strain_maps import areal_expansion
 
         return areal_expansion(self.strain)
@@ -239,7 +239,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def local_growth_rate(self) -> Float:
-        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc), 1/frame.
+        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc).
 
         See `pairframe.maps.local_growth_rate`.
         """

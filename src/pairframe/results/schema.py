@@ -258,12 +258,10 @@ FEATURES = (
         "share of a rigid shift along the long axis of the source that is seen as motion: 1 unless the penalty is `kl`",
     ),
     _number("shift_response_short", "share", "the same across it"),
-    _number("areal_expansion_mean", "1/frame", "mean factor of areas less 1, from the strain; NaN without `strain`"),
-    _number("areal_expansion_rms", "1/frame", "root mean square of the same"),
-    _number(
-        "anisotropy_mean", "1/frame", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"
-    ),
-    _number("local_growth_rate_rms", "1/frame", "root mean square of the local growth rate; NaN without `strain`"),
+    _number("areal_expansion_mean", "1", "mean factor of areas less 1, from the strain; NaN without `strain`"),
+    _number("areal_expansion_rms", "1", "root mean square of the same"),
+    _number("anisotropy_mean", "1", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"),
+    _number("local_growth_rate_rms", "1", "root mean square of the local growth rate; NaN without `strain`"),
 )
 
 # Displacement and growth over the time between the frames; null unless the pair has a label `frame_interval_min`.

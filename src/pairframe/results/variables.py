@@ -199,10 +199,8 @@ def _strain_variables(result: TransportResult) -> list[Variable]:
     values = np.concatenate([np.moveaxis(strain.reshape(*shape, 4), -1, 0), growth[None]])
     meaning = "gradient of the displacement and local growth rate per work pixel; NaN where unknown"
     return [
-        Variable("areal_expansion", CANON, result.areal_expansion, "1/frame", "factor of areas less 1"),
-        Variable(
-            "anisotropy", CANON, result.anisotropy, "1/frame", "logarithm of the ratio of the principal stretches"
-        ),
+        Variable("areal_expansion", CANON, result.areal_expansion, "1", "factor of areas less 1"),
+        Variable("anisotropy", CANON, result.anisotropy, "1", "logarithm of the ratio of the principal stretches"),
         Variable(
             "stretch_direction_deg",
             CANON,
@@ -214,10 +212,10 @@ def _strain_variables(result: TransportResult) -> list[Variable]:
             "local_growth_rate",
             CANON,
             result.local_growth_rate,
-            "1/frame",
+            "1",
             "logarithm of the mass that descends from a pixel over its own",
         ),
-        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1/frame",) * 5, meaning),
+        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1",) * 5, meaning),
     ]
 
 

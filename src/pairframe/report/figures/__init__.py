@@ -5,6 +5,7 @@ It reads no files and solves nothing.
 """
 
 from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
+from pairframe.report.figures.axis import AXIS_SIZE_IN, axis_figure, axis_map
 from pairframe.report.figures.contact_sheet import Tile, contact_sheet
 from pairframe.report.figures.convergence import convergence_plot
 from pairframe.report.figures.drift import drift_figure
@@ -20,6 +21,13 @@ from pairframe.report.figures.panels import (
     destroyed_map,
     pair_overlay,
     speed_map,
+)
+from pairframe.report.figures.strain import (
+    anisotropy_map,
+    areal_expansion_map,
+    local_growth_map,
+    strain_figure,
+    strain_size_in,
 )
 from pairframe.report.figures.summary import result_overview, summary_figure, summary_size_in
 from pairframe.report.figures.sweep import sweep_figure, sweep_size_in
@@ -40,6 +48,7 @@ from pairframe.report.style import (
 )
 
 __all__ = [
+    "AXIS_SIZE_IN",
     "BUCKET_COLOUR",
     "CREATED_COLOUR",
     "CREATED_MAP",
@@ -54,6 +63,10 @@ __all__ = [
     "Interpolation",
     "Tile",
     "add_scale_bar",
+    "anisotropy_map",
+    "areal_expansion_map",
+    "axis_figure",
+    "axis_map",
     "contact_sheet",
     "convergence_plot",
     "cost_source_map",
@@ -66,11 +79,14 @@ __all__ = [
     "flow_ribbons",
     "frame_overview",
     "interpolation_frames",
+    "local_growth_map",
     "morph_strip",
     "new_figure",
     "pair_overlay",
     "result_overview",
     "speed_map",
+    "strain_figure",
+    "strain_size_in",
     "summary_figure",
     "summary_size_in",
     "sweep_figure",

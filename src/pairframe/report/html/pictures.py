@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairframe import files, plain_json
+from pairframe.axis.table import drawn_axis
 from pairframe.report.figures import (
+    AXIS_SIZE_IN,
     CREATED_COLOUR,
     DESTROYED_COLOUR,
     SOURCE_COLOUR,
     SPEED_MAP,
     TARGET_COLOUR,
+    axis_figure,
     convergence_plot,
     flow_figure,
     new_figure,
+    strain_figure,
+    strain_size_in,
     summary_figure,
     summary_size_in,
     thumbnail,
@@ -76,6 +81,8 @@ class View:
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
         Frames in the morph, 0 without one.
+    has_strain, has_axis : bool
+        Whether the strain, and the profile along the body axis, are drawn.
     """
 
     frame_hw_px: tuple[int, int]
@@ -87,6 +94,8 @@ class View:
     has_figures: bool
     has_convergence: bool
     n_morph: int
+    has_strain: bool = False
+    has_axis: bool = False
 
 
 def make_pictures(seen: Seen, folder: Path) -> View:
@@ -118,7 +127,12 @@ def make_pictures(seen: Seen, folder: Path) -> View:
 
 
 def make_figures(
-    result: TransportResult, folder: Path, summary: bytes | None = None, *, frame_interval_min: float | None = None
+    result: TransportResult,
+    folder: Path,
+    summary: bytes | None = None,
+    profile: pd.DataFrame | None = None,
+    *,
+    frame_interval_min: float | None = None,
 ) -> View:
     """Write all pictures of a result: the light ones, and the drawn figures and the morph.
 
@@ -126,6 +140,8 @@ def make_figures(
     ----------
     summary : bytes, optional
         Its summary figure (PNG) if drawn before: drawing it takes most of a second.
+    profile : DataFrame, optional
+        Its profile along the body axis, to be drawn too.
     frame_interval_min : float, optional
         Minutes between the frames.
     """
@@ -138,8 +154,23 @@ def make_figures(
         files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
     if has_moved(result):
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
+    if result.work.strain is not None:
+        files.replace_file(
+            folder / "strain.png", figure_png(result, strain_figure, strain_size_in(result)), flush=False
+        )
+    if profile is not None:
+        axis = drawn_axis(result, profile)
+        along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
+        files.replace_file(folder / "axis.png", figure_png(result, along, AXIS_SIZE_IN), flush=False)
     n_morph = N_MORPH if has_moved(result) else 0
-    view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)
+    view = replace(
+        view,
+        has_figures=True,
+        has_convergence=bool(result.work.trace),
+        n_morph=n_morph,
+        has_strain=result.work.strain is not None,
+        has_axis=profile is not None,
+    )
     _write_stamp(folder, view)
     return view
 

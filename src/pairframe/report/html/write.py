@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pairframe import files
+from pairframe.axis.table import read_profiles
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.progress import Progress
 from pairframe.regions.keep import read_flows
@@ -28,7 +29,8 @@ MAX_FIGURES = 24  # a drawn figure takes seconds
 MAX_PAGES = 5000
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph|flows)\.png|" + re.escape(STAMP)
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph|flows|strain|axis)\.png|"
+    + re.escape(STAMP)
 )
 
 
@@ -68,6 +70,7 @@ def write_report(
     cohort = read_cohort(store)
     pages = _pages(cohort, max_pages)
     with_figures = len(pages) <= max_figures
+    profiles = read_profiles(store.out) if with_figures else {}
     views: dict[str, View] = {}
     damage: dict[str, str] = {}
     flows = read_flows(store.out)
@@ -78,10 +81,15 @@ def write_report(
             view = known_view(folder / page)
             try:
                 group = disk.group_path(store.maps_path, page)
-                if with_figures and (view is None or not view.has_figures):
+                profile = profiles.get(row["pair_id"])
+                if with_figures and not _is_complete(view, with_axis=profile is not None):
                     drawn = (summaries or {}).get(row["pair_id"])
                     view = make_figures(
-                        read_group(group, row["pair_id"]), folder / page, drawn, frame_interval_min=_minutes(row)
+                        read_group(group, row["pair_id"]),
+                        folder / page,
+                        drawn,
+                        profile,
+                        frame_interval_min=_minutes(row),
                     )
                 elif view is None:
                     view = make_pictures(read_light(group, row["pair_id"]), folder / page)
@@ -119,6 +127,11 @@ def _pages(cohort: Cohort, max_pages: int) -> dict[str, PlainRow]:
     named = ((page_name(row), row) for row in cohort.rows)
     found = {page: row for page, row in named if page is not None}
     return dict(list(found.items())[:max_pages])
+
+
+def _is_complete(view: View | None, *, with_axis: bool) -> bool:
+    """Whether all figures of a pair are drawn; a profile may have been added since."""
+    return view is not None and view.has_figures and view.has_axis == with_axis
 
 
 def _write_pages(
