@@ -99,7 +99,7 @@ def test_a_summary_has_units(result: TransportResult) -> None:
     text = repr(result)
     for words in (
         "um^2",
-        "work px^2",
+        "per unit of mass",
         "blur 4 um, reach 20 um",
         "converged by grid",
         "bias of the method",
