@@ -127,7 +127,7 @@ def test_the_movie_shows_each_track_in_its_colour(found: Lineage, tmp_path: Path
         assert movie.n_frames == 3
     colours = track_colours(found)
     assert len(np.unique(colours.round(6), axis=0)) == len(found.tracks) + 1
-    with pytest.raises(OutputError, match="ending in .gif"):
+    with pytest.raises(OutputError, match=r"ending in \.gif"):
         write_lineage_movie(found, tmp_path / "movie.mp4")
 
 
