@@ -13,7 +13,7 @@ import typer
 from pairframe import checks, files
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
-from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
+from pairframe.cli.terminal import Activity, activity, output, print_places, say, say_warnings, visible
 from pairframe.cohort.inputs.interval import checked_frame_interval
 from pairframe.engines import Status
 from pairframe.errors import PairframeError
@@ -72,9 +72,10 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
     with activity(quiet=quiet) as now:
         started = time.perf_counter()
         now.step("reading and solving")
-        result = compare(
-            job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
-        )
+        with say_warnings():
+            result = compare(
+                job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
+            )
         seconds = time.perf_counter() - started
         text = _write(job, result, seconds, now)
     if as_json:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection
 from dataclasses import replace
 
 from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
 from pairframe.frame import GridTransform, golden
+from pairframe.notices import MemoryShortage
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import empty_maps, read_maps
+from pairframe.pipeline.memory import memory_notice
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
@@ -54,6 +57,10 @@ def compare(
         raise FrameError("a GridTransform", type(transform).__name__, "make one with GridTransform.from_pair")
     densities = read_pair(mask_a, mask_b, config, transform)
     work = frame_pair(densities, transform)
+    shortage = memory_notice(work.transform, work.config)
+    if shortage is not None:  # now, because there may be no result to read it from
+        warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
+        work = replace(work, notices=(*work.notices, shortage))
     start = None
     if init is not None:
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)
