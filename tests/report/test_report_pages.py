@@ -337,7 +337,7 @@ def test_odd_results_have_pages_whose_pictures_are_all_there(tmp_path: Path) -> 
     assert "those of the other pairs are in µm" in Page(tmp_path / "report.html").text
     assert "mean displacement (median)" not in Page(tmp_path / "report.html").text  # of um and px there is none
     (page,) = (tmp_path / "pairs").glob("no_history-*.html")
-    assert "mass × work px." in Page(page).text
+    assert "mass × px. It is proved" in Page(page).text  # euclidean, without a pixel size
     figures = make_figures(results["no history"], tmp_path / "drawn")
     assert figures.has_convergence == (tmp_path / "drawn/convergence.png").is_file()
     assert (figures.n_morph > 0) == (tmp_path / "drawn/morph.png").is_file()

@@ -108,12 +108,13 @@ def _headline(cohort: Cohort) -> list[dict[str, str]]:
             name = short_name(column) + (" (median)" if len(values) > 1 else "")
             shown_unit = unit(column, units)
             value = f"{number(median(values), shown_unit)} {shown_unit}"
+            missing = "" if len(values) == len(counted) else f"{len(values):,} of {len(counted):,} pairs have one"
             tiles.append(
                 {
                     "kind": "way" if "_um" in column else column.split("_")[-1],
                     "value": value,
                     "name": name,
-                    "note": note,
+                    "note": "; ".join(filter(None, (note, missing))),
                 }
             )
     return tiles
