@@ -16,7 +16,7 @@ from pairframe.axis.table import PROFILES_NAME, axis_rows, with_rows_of
 from pairframe.cli.flows import flows_between_masks, region_labels
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
-from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
+from pairframe.cli.terminal import Activity, activity, output, print_places, say, say_warnings, visible
 from pairframe.cohort.inputs.interval import checked_frame_interval
 from pairframe.engines import Status
 from pairframe.errors import PairframeError
@@ -88,9 +88,10 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
         started = time.perf_counter()
         now.step("reading and solving")
         labels = None if job.regions is None else region_labels(job.source, job.target, job.regions, job.config)
-        result = compare(
-            job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
-        )
+        with say_warnings():
+            result = compare(
+                job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
+            )
         seconds = time.perf_counter() - started
         flows = None
         if labels is not None:

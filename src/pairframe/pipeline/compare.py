@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,9 +11,11 @@ from functools import partial
 from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
 from pairframe.frame import GridTransform, golden
+from pairframe.notices import MemoryShortage
 from pairframe.pipeline.error_bars import error_bars
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import check_blur_of_strain, empty_maps, read_maps
+from pairframe.pipeline.memory import memory_notice
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
@@ -66,6 +69,10 @@ def compare(
     densities = read_pair(mask_a, mask_b, config, transform)  # type: ignore[arg-type]
     work = frame_pair(densities, transform)
     check_blur_of_strain(work)
+    shortage = memory_notice(work.transform, work.config)
+    if shortage is not None:  # now, because there may be no result to read it from
+        warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
+        work = replace(work, notices=(*work.notices, shortage))
     start = None
     if init is not None:
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)

@@ -124,7 +124,9 @@ STATUS_KINDS = {
 def status_word(status: str, *, has_warnings: bool = False) -> str:
     """A status as text; with warnings, one that says so."""
     word = STATUS_WORDS.get(status, status)
-    return f"{word}, read the warnings" if has_warnings else word
+    if not has_warnings:
+        return word
+    return "solved exactly, but read this" if status == Status.converged else f"{word}, read this"
 
 
 def status_kind(status: str, *, has_warnings: bool = False) -> str:

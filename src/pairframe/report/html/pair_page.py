@@ -179,7 +179,9 @@ def _error_bars_words(row: PlainRow) -> str:
 
 def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
     """The certificate of a solve in plain words, and the engine that solved it."""
-    cost = unit("objective", units_of(row), is_euclidean=is_euclidean(row))
+    cost = unit("objective_um2", units_of(row), is_euclidean=is_euclidean(row))
+    work_px = (row["px_size_um"] or 1.0) * (row["downsample_factor"] or 1)
+    to_um = work_px if is_euclidean(row) else work_px**2
     gap, error = scientific(row["relative_gap"]), scientific(row["marginal_error"])
     if row["status"] in (Status.empty_source, Status.empty_target):
         sentence = "One mask is empty, so there is nothing to solve: the answer is exact."
@@ -187,8 +189,8 @@ def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
         sentence = "There is no answer: the numbers left the range of floating point. Nothing is certified."
     else:
         sentence = (
-            f"The total cost of moving, creating and destroying mass (the objective) is {number(row['objective'])} {cost}. "
-            f"It is proved that no other plan is cheaper by more than {number(row['gap'])}, a relative gap of {gap}. The masses "
+            f"The total cost of moving, creating and destroying mass (the objective) is {number(to_um * row['objective'])} {cost}. "
+            f"It is proved that no other plan is cheaper by more than {number(to_um * row['gap'])}, a relative gap of {gap}. The masses "
             f"of both masks are reproduced to within {error} (marginal error). The requested tolerance (tol) was "
             f"{scientific(config.get('tol'), 0)}."
         )
