@@ -105,6 +105,10 @@ def compare(
         ),
     ] = False,
     report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Add a sweep over nine reaches, with a recommendation, to the page of the pair."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -120,6 +124,7 @@ def compare(
         frame_interval_min=frame_interval_min,
         overwrite=overwrite,
         with_report=report,
+        with_sweep=sweep,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 

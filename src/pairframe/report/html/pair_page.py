@@ -15,6 +15,7 @@ from pairframe.results.formatting import number, scientific, share
 from pairframe.results.row_units import units_of
 from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
+from pairframe.units import pretty
 
 BAR_WIDTH = 200  # units of the drawing
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
@@ -34,6 +35,7 @@ def pair_page(
     view: View | None,
     damage: str | None,
     *,
+    sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
     after: Neighbour | None = None,
@@ -50,6 +52,8 @@ def pair_page(
         About its pictures; None when there are none.
     damage : str, optional
         Why the maps could not be read.
+    sweep : str, optional
+        Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
         Labels beside the fixed columns.
     before, after : Neighbour, optional
@@ -63,6 +67,7 @@ def pair_page(
         page=page,
         view=view,
         damage=damage,
+        sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
         status_word=status_word(row["status"], has_warnings=bool(row["warnings"])),

@@ -22,13 +22,15 @@ from pairframe.report.figures import (
     new_figure,
     summary_figure,
     summary_size_in,
+    sweep_figure,
+    sweep_size_in,
     thumbnail,
 )
 from pairframe.report.images import fitted, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
 from pairframe.report.style import SMALLEST_SPEED_PX, colour_map, round_length
 from pairframe.report.view import Seen, compose, frame_box, full_pixel_mass, has_moved, lifted, lifted_speed
-from pairframe.results import TransportResult
+from pairframe.results import Sweep, TransportResult
 from pairframe.types import Float
 
 if TYPE_CHECKING:
@@ -206,6 +208,15 @@ def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple
     """PNG of a figure of that width and height in inches, drawn by ``draw(result, figure)``."""
     figure = new_figure(*size_in)
     draw(result, figure)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
+    return content.getvalue()
+
+
+def sweep_png(sweep: Sweep) -> bytes:
+    """PNG of the figure of a sweep."""
+    figure = new_figure(*sweep_size_in(sweep))
+    sweep_figure(sweep, figure)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=DPI, facecolor="white")
     return content.getvalue()
