@@ -1,4 +1,4 @@
-"""A sweep: what depends on the reach, and from which reach on nothing does. Writes sweep.png."""
+"""A sweep: what depends on the reach, and from which reach on nothing does. Writes concept_sweep.png."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ from pairframe.testing import growing_embryo
 source, target = (mask[::2, ::2] for mask in growing_embryo(6)[1:4:2])
 sweep = pf.sweep(source, target, pf.TransportConfig(px_size_um=20.0))
 figure = new_figure(*sweep_size_in(sweep, 10.0))
-put_up(sweep_figure(sweep, figure), "sweep.png")
+put_up(sweep_figure(sweep, figure), "concept_sweep.png")
