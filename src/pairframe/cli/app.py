@@ -118,6 +118,10 @@ def compare(
             "between labels to flows.csv.",
         ),
     ] = ("", ""),
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Add a sweep over nine reaches, with a recommendation, to the page of the pair."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -135,6 +139,7 @@ def compare(
         with_report=report,
         regions=regions if any(regions) else None,
         with_axis=axis,
+        with_sweep=sweep,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 

@@ -15,6 +15,7 @@ from pairframe.results.formatting import number, scientific, share
 from pairframe.results.row_units import units_of
 from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
+from pairframe.units import pretty
 
 BAR_WIDTH = 200  # units of the drawing
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
@@ -35,6 +36,7 @@ def pair_page(
     damage: str | None,
     *,
     has_flows: bool = False,
+    sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
     after: Neighbour | None = None,
@@ -53,6 +55,8 @@ def pair_page(
         Why the maps could not be read.
     has_flows : bool
         Whether the flows between labels are drawn.
+    sweep : str, optional
+        Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
         Labels beside the fixed columns.
     before, after : Neighbour, optional
@@ -67,6 +71,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
         status_word=status_word(row["status"], has_warnings=bool(row["warnings"])),

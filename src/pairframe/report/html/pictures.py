@@ -29,6 +29,8 @@ from pairframe.report.figures import (
     strain_size_in,
     summary_figure,
     summary_size_in,
+    sweep_figure,
+    sweep_size_in,
     thumbnail,
 )
 from pairframe.report.images import fitted, to_image
@@ -45,7 +47,7 @@ from pairframe.report.view import (
     lifted_speed,
     top_of,
 )
-from pairframe.results import TransportResult
+from pairframe.results import Sweep, TransportResult
 from pairframe.types import Float
 
 if TYPE_CHECKING:
@@ -268,6 +270,15 @@ def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple
     """PNG of a figure of that width and height in inches, drawn by ``draw(result, figure)``."""
     figure = new_figure(*size_in)
     draw(result, figure)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
+    return content.getvalue()
+
+
+def sweep_png(sweep: Sweep) -> bytes:
+    """PNG of the figure of a sweep."""
+    figure = new_figure(*sweep_size_in(sweep))
+    sweep_figure(sweep, figure)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=DPI, facecolor="white")
     return content.getvalue()
