@@ -112,7 +112,7 @@ def sweep_table(found: Sweep) -> Table:
         "created\n%",
         "destroyed\n%",
         "moved\n%",
-        f"moved by\n{length}/frame",
+        f"moved by\n{length}",
     )
     for head in heads:
         table.add_column(head, justify="right")
