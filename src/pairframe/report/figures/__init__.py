@@ -8,6 +8,13 @@ from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
 from pairframe.report.figures.convergence import convergence_plot
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
 from pairframe.report.figures.morph import morph_strip
+from pairframe.report.figures.motion import (
+    created_on_target_map,
+    deformation_arrows,
+    motion_figure,
+    motion_size_in,
+    whole_motion_arrows,
+)
 from pairframe.report.figures.movie import write_movie
 from pairframe.report.figures.panels import (
     cost_source_map,
@@ -53,10 +60,14 @@ __all__ = [
     "cost_source_map",
     "cost_target_map",
     "created_map",
+    "created_on_target_map",
+    "deformation_arrows",
     "destroyed_map",
     "frame_overview",
     "interpolation_frames",
     "morph_strip",
+    "motion_figure",
+    "motion_size_in",
     "new_figure",
     "pair_overlay",
     "result_overview",
@@ -67,5 +78,6 @@ __all__ = [
     "sweep_size_in",
     "thumbnail",
     "velocity_arrows",
+    "whole_motion_arrows",
     "write_movie",
 ]

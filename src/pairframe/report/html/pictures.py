@@ -20,6 +20,8 @@ from pairframe.report.figures import (
     SPEED_MAP,
     TARGET_COLOUR,
     convergence_plot,
+    motion_figure,
+    motion_size_in,
     new_figure,
     summary_figure,
     summary_size_in,
@@ -45,7 +47,7 @@ from pairframe.types import Float
 if TYPE_CHECKING:
     from PIL import Image
 
-PICTURES_VERSION = 4  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 5  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -73,7 +75,7 @@ class View:
     has_convergence : bool
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
-        Frames in the morph, 0 without one.
+        Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
     """
 
     frame_hw_px: tuple[int, int]
@@ -135,6 +137,8 @@ def make_figures(
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
         files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
     if has_moved(result):
+        drawn = figure_png(result, motion_figure, motion_size_in(result))
+        files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
     n_morph = N_MORPH if has_moved(result) else 0
     view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)

@@ -27,7 +27,8 @@ MAX_FIGURES = 24  # a drawn figure takes seconds
 MAX_PAGES = 5000
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph)\.png|" + re.escape(STAMP)
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph)\.png|"
+    + re.escape(STAMP)
 )
 
 
