@@ -17,6 +17,7 @@ _HOME_OF = {
     "align": "pairframe.alignment",
     "canonical_pose": "pairframe.alignment",
     "align_cohort": "pairframe.cohort",
+    "stage_drift": "pairframe.alignment",
     "BoxYX": "pairframe.frame",
     "GridTransform": "pairframe.frame",
     "propose_bucket_shapes": "pairframe.frame",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,3 +159,14 @@ def test_thin_rods_have_an_axis(shape: tuple[int, int]) -> None:
     axis = pf.body_axis(np.pad(np.ones(shape, bool), 3))
     assert axis.length_um == pytest.approx(max(shape), abs=3.0)
     assert np.isfinite(axis.s).sum() == np.prod(shape)
+
+
+@pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="real data are not shipped")
+def test_real_bacteria_are_rods() -> None:
+    with np.load(Path(os.environ["PAIRFRAME_DATA"]) / "ecoli_trpL_colony_20f.npz") as file:
+        frame = file["labels"][8]
+    for number in np.unique(frame)[1:]:
+        axis = pf.body_axis(frame == number)
+        assert 40 < axis.length_um < 150
+        middle = axis.thickness_um[30:71]
+        assert 12 < middle.min() <= middle.max() < 25  # one width along the whole cell

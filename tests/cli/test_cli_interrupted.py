@@ -54,7 +54,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return write_pair(tmp_path)
 
 
-def _number_alone(result: TransportResult, figure: Figure) -> Figure:
+def _number_alone(result: TransportResult, figure: Figure, frame_interval_min: float | None = None) -> Figure:
     figure.text(0.5, 0.5, str(result.blur_um))
     return figure
 

@@ -97,7 +97,14 @@ def test_a_result_is_frozen_also_after_pickling(result: TransportResult) -> None
 
 def test_a_summary_has_units(result: TransportResult) -> None:
     text = repr(result)
-    for words in ("um^2", "work px^2", "blur 4 um, reach 20 um", "converged by grid", "noise floor", "40 x 50 canvas"):
+    for words in (
+        "um^2",
+        "per unit of mass",
+        "blur 4 um, reach 20 um",
+        "converged by grid",
+        "bias of the method",
+        "40 x 50 canvas",
+    ):
         assert words in text
     assert "WorkMaps(" in repr(result.work)
     assert "advice" not in text

@@ -136,10 +136,10 @@ def test_what_is_below_the_noise_floor_is_said_so() -> None:
     assert same.destroyed_is_noise
     assert same.created_is_noise
     assert "0.00%" not in same.summary()
-    assert f"mass, below the noise floor, {percent(same.noise_floor, 1.0)} of the source" in same.summary()
+    assert f"mass, below the bias of the method, {percent(same.noise_floor, 1.0)} of the source" in same.summary()
     assert not other.created_is_noise
     created = percent(other.total_mass_created, other.M_target)
-    assert f"{created} of the target (noise floor " in other.summary()
+    assert f"{created} of the target (bias of the method " in other.summary()
 
 
 def test_without_an_answer_the_summary_has_no_numbers() -> None:

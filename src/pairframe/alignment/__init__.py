@@ -6,9 +6,22 @@ It moves masks and keeps their mass; it never changes their shape. It must not k
 from pairframe.alignment.align import align
 from pairframe.alignment.ambiguity import PoseStatus
 from pairframe.alignment.canonical import canonical_pose
+from pairframe.alignment.drift import StageDrift, stage_drift
 from pairframe.alignment.pose import OtherPose, Pose
 from pairframe.alignment.proof import Proof
 from pairframe.alignment.resample import Canvas, resample
 from pairframe.alignment.similarity import Similarity
 
-__all__ = ["Canvas", "OtherPose", "Pose", "PoseStatus", "Proof", "Similarity", "align", "canonical_pose", "resample"]
+__all__ = [
+    "Canvas",
+    "OtherPose",
+    "Pose",
+    "PoseStatus",
+    "Proof",
+    "Similarity",
+    "StageDrift",
+    "align",
+    "canonical_pose",
+    "resample",
+    "stage_drift",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -13,6 +13,7 @@ from scipy import ndimage
 from pairframe.alignment.landmarks import checked_landmark
 from pairframe.axis.centreline import Centreline, centreline, geodesic, project
 from pairframe.errors import AxisError
+from pairframe.frame import Box, tight_box
 from pairframe.masks import Mask
 from pairframe.masks.pieces import label_pieces
 from pairframe.results import TransportResult
@@ -67,6 +68,22 @@ class BodyAxis:
     def is_ambiguous(self) -> bool:
         """Whether head and tail cannot be told apart."""
         return self.orientation == "ambiguous"
+
+    @property
+    def head_yx_um(self) -> tuple[float, float]:
+        """Where the centreline begins."""
+        y, x = self.centreline_yx_um[0]
+        return float(y), float(x)
+
+    def reversed(self) -> BodyAxis:
+        """The same axis with head and tail exchanged."""
+        return replace(
+            self,
+            s=1.0 - self.s,
+            centreline_yx_um=self.centreline_yx_um[::-1].copy(),
+            thickness_um=self.thickness_um[::-1].copy(),
+            head_offset=-self.head_offset,
+        )
 
     @cached_property
     def _nearest(self) -> tuple[Float, Float]:
@@ -133,7 +150,10 @@ def body_axis(
         mask = Mask.from_array(source, px_size_um=mask.units.px_size_um)
     elif not isinstance(mask, Mask):
         mask = Mask.from_array(mask)
-    inside = _one_piece(mask)
+    box = tight_box(mask.values > 0)
+    if box is None:
+        raise AxisError("a mask with an object", "an empty mask", "leave it out, or check the segmentation", "mask")
+    inside = _one_piece(mask.values[box.slices] > 0)
     geo = geodesic(inside)
     line = centreline(geo, inside)
     elongation = line.length**2 / np.count_nonzero(inside)
@@ -146,11 +166,12 @@ def body_axis(
         )
     at = np.argwhere(inside)
     along = project(line, at.astype(np.float64), geo.share[geo.block_of[inside]], line.length / elongation)
-    orientation, offset = _orientation(mask, inside, along, line, head, reference)
+    line = Centreline(line.points_yx + np.array(box.lo), line.length)  # from the box to the canvas
+    orientation, offset = _orientation(mask, box, inside, along, line, head, reference)
     if offset < 0:
         line, along, offset = line.reversed(), 1.0 - along, -offset
-    s = np.full(inside.shape, np.nan)
-    s[inside] = along
+    s = np.full(mask.shape_hw, np.nan)
+    s[box.slices][inside] = along
     units = Units(mask.px_size_um)
     px = units.px_size
     return BodyAxis(
@@ -165,11 +186,9 @@ def body_axis(
     )
 
 
-def _one_piece(mask: Mask) -> Bool:
-    """The object of a mask, without holes."""
-    if mask.is_empty:
-        raise AxisError("a mask with an object", "an empty mask", "leave it out, or check the segmentation", "mask")
-    labels, n_pieces = label_pieces(mask.values > 0)
+def _one_piece(on: Bool) -> Bool:
+    """The object of a mask with some pixels, without holes."""
+    labels, n_pieces = label_pieces(on)
     sizes = np.bincount(labels.ravel())[1:]
     others = 1.0 - sizes.max() / sizes.sum()
     if others > MOST_IN_OTHER_PIECES:
@@ -192,6 +211,7 @@ def _one_piece(mask: Mask) -> Bool:
 
 def _orientation(
     mask: Mask,
+    box: Box,
     inside: Bool,
     along: Float,
     line: Centreline,
@@ -203,7 +223,7 @@ def _orientation(
         landmark = head if isinstance(head, Mask) else Mask.from_array(head)
         if landmark.is_empty:
             raise AxisError("a landmark with pixels", "an empty mask", "leave out head if it is missing", "head")
-        on = checked_landmark(landmark, mask, "mask") & inside
+        on = checked_landmark(landmark, mask, "mask")[box.slices] & inside
         offset = 0.5 - float(along[on[inside]].mean())
         return ("ambiguous" if abs(offset) < LEAST_HEAD_OFFSET else "landmark"), offset or 1e-9
     weight = np.histogram(along, 50, (0.0, 1.0))[0].astype(np.float64) ** 2

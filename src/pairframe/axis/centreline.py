@@ -99,7 +99,7 @@ def centreline(geo: Geodesic, inside: Bool) -> Centreline:
     width = np.count_nonzero(inside) / geo.length
     # A thin body must not vanish.
     sigma = min(_SMOOTH_OUTLINE_PX, 0.25 * width)
-    soft = ndimage.gaussian_filter(np.pad(inside, 1).astype(np.float64), sigma)
+    soft = ndimage.gaussian_filter(np.pad(inside, 1).astype(np.float64), sigma, mode="constant")
     curve = _to_outline(_fitted(geo.share * geo.length, geo, width), soft, width)
     for _ in range(_ROUNDS):
         coordinate = project(curve, geo.at_yx, geo.share, width) * curve.length

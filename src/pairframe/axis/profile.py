@@ -92,7 +92,8 @@ def radial_profile(
         # The outline itself is an edge of bins, so that none mixes inside and outside.
         low, high = float(value.min()), max(float(value.max()), 0.0)
         step = (high - low) / max(n_bins - 1, 1)
-        edges = (np.arange(n_bins + 1) - min(math.ceil(-low / step), n_bins)) * step
+        first = min(math.ceil(-low / step), n_bins)
+        edges = step * np.arange(-first, n_bins + 1 - first, dtype=np.float64)
     profile = pixels.summed(value, edges, outward, ("outward", "clockwise"))
     unit = "deg" if by == "angle" else "um"
     name = "angle" if by == "angle" else f"from_{by}"

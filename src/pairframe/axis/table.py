@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairframe.axis.body_axis import BodyAxis, body_axis
 from pairframe.axis.profile import axis_profile
 from pairframe.errors import AxisError, BrokenStoreError, StoreVersionError
+from pairframe.files import open_regular
 from pairframe.progress import Progress
 from pairframe.results import ResultStore, TransportResult
 from pairframe.results.schema import FAILED
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PROFILES_NAME = "axis_profile.csv"
+_DRAWN = frozenset({"bin", "s_low", "s_high", "mass_created", "mass_destroyed", "thickness_um", "head", "head_y_um"})
 
 
 def axis_rows(
@@ -38,6 +43,8 @@ def axis_rows(
     rows = axis_profile(result, axis, n_bins=n_bins)
     rows.insert(0, "pair_id", pair_id)
     rows["axis_length_um"], rows["head"] = axis.length_um, axis.orientation
+    rows["head_y_um"], rows["head_x_um"] = axis.head_yx_um
+    rows["length_unit"] = result.units.length
     rows["note"] = "head and tail cannot be told apart" if axis.is_ambiguous else None
     return rows, axis
 
@@ -69,3 +76,50 @@ def axis_table(store: ResultStore, *, n_bins: int = 20, progress: Progress | Non
             progress("axis", number, len(table), pair_id)
     with_axis = [rows for rows in found if len(rows) > 1] + [rows for rows in found if len(rows) == 1]
     return pd.concat(with_axis, ignore_index=True) if found else pd.DataFrame({"pair_id": [], "note": []})
+
+
+def read_profiles(out: Path) -> dict[str, pd.DataFrame]:
+    """The profiles in a folder of results by pair, without pairs that have no axis; none if the table is missing or damaged."""
+    table = _read(out)
+    if table is None or not {"pair_id", *_DRAWN} <= set(table.columns):
+        return {}
+    table = table[table["bin"].notna()]
+    return {str(name): rows.reset_index(drop=True) for name, rows in table.groupby("pair_id", sort=False)}
+
+
+def with_rows_of(out: Path, pair_id: str, rows: pd.DataFrame | None) -> bytes | None:
+    """The table of a folder, as CSV, with the rows of one pair replaced, or removed; None if there is nothing to write."""
+    import pandas as pd
+
+    old = _read(out)
+    if old is not None and "pair_id" in old.columns:
+        kept = old[old["pair_id"].astype(str) != pair_id]
+        if rows is None and len(kept) == len(old):
+            return None
+        rows = kept if rows is None else rows if kept.empty else pd.concat([kept, rows], ignore_index=True)
+    return None if rows is None else to_csv(rows)
+
+
+def to_csv(table: pd.DataFrame) -> bytes:
+    """As a file: UTF-8, all digits, unknown numbers empty."""
+    return table.to_csv(index=False).encode()
+
+
+def drawn_axis(result: TransportResult, rows: pd.DataFrame) -> BodyAxis:
+    """The axis of a pair with its head where its rows have it."""
+    axis = body_axis(result)
+    head = (float(rows["head_y_um"].iloc[0]), float(rows["head_x_um"].iloc[0]))
+    tail = tuple(axis.centreline_yx_um[-1])
+    if math.dist(head, tail) < math.dist(head, axis.head_yx_um):
+        axis = axis.reversed()
+    return replace(axis, orientation=rows["head"].iloc[0])
+
+
+def _read(out: Path) -> pd.DataFrame | None:
+    import pandas as pd
+
+    try:
+        with open_regular(out / PROFILES_NAME) as stream:
+            return pd.read_csv(stream, dtype={"pair_id": str, "note": str, "head": str})
+    except (OSError, ValueError):  # missing, or not a table: it is written again
+        return None

@@ -105,7 +105,23 @@ def compare(
             "movie.gif; other pairs and files stay.",
         ),
     ] = False,
+    axis: Annotated[
+        bool, typer.Option("--axis", help="Also sum the changes along the body axis, from head to tail.")
+    ] = False,
     report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
+    regions: Annotated[
+        tuple[str, str],
+        typer.Option(
+            metavar="SRC TGT",
+            show_default=False,
+            help="Label images of both masks, or own for the labels (or pieces) of a mask itself; writes the mass that flows "
+            "between labels to flows.csv.",
+        ),
+    ] = ("", ""),
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Add a sweep over nine reaches, with a recommendation, to the page of the pair."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -121,6 +137,9 @@ def compare(
         frame_interval_min=frame_interval_min,
         overwrite=overwrite,
         with_report=report,
+        regions=regions if any(regions) else None,
+        with_axis=axis,
+        with_sweep=sweep,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 
@@ -291,6 +310,56 @@ def sweep(
         source=source, target=target, out=out, config=config, reach_um=reach_um, blur_um=blur_um, overwrite=overwrite
     )
     run_sweep(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def drift(
+    manifest: Annotated[
+        str, typer.Argument(metavar="MANIFEST", help="Table of frames, folder, quoted pattern or label tif.")
+    ],
+    out: Output,
+    smooth_frames: Annotated[
+        float | None,
+        typer.Option(
+            "--smooth", metavar="FRAMES", help="Smooth by local lines with Gaussian weights of this standard deviation."
+        ),
+    ] = None,
+    px_size_um: Annotated[
+        float | None, typer.Option(metavar="X", help="Side of a pixel of all masks, µm; overrides the files.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing table and figure.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the drift of the stage over every series: one shift per frame, as a table and a figure."""
+    from pairframe.cli.drift import DriftJob, run_drift
+
+    job = DriftJob(manifest, out, smooth_frames, px_size_um, overwrite)
+    run_drift(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+@with_config_options
+def lineage(
+    stack: Annotated[
+        list[str],
+        typer.Argument(metavar="STACK...", help="Stack of label images, or one file per frame in the order of time."),
+    ],
+    out: Output,
+    config: TransportConfig,
+    most: Annotated[
+        float, typer.Option(metavar="SHARE", help="A link is at least this share of one of its two objects.")
+    ] = 0.5,
+    least: Annotated[float, typer.Option(metavar="SHARE", help="And at least this share of the other one.")] = 0.1,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Follow labelled objects over time by the flow of mass; write tables, a movie and tracks for other programs."""
+    from pairframe.cli.lineage import LineageJob, run_lineage
+
+    job = LineageJob(stack=stack, out=out, config=config, most=most, least=least, jobs=jobs)
+    run_lineage(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()

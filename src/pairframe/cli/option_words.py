@@ -8,9 +8,9 @@ from pairframe.masks.mass import MASS_MODES
 from pairframe.problem.config import ALIGN_KINDS, DTYPES, NORMALIZATIONS
 from pairframe.problem.reference import METRICS, REFERENCES
 
-MEANING, FRAME, SOLVE = "Comparison", "Frame and work grid", "Solving"
+MEANING, CLEANING, FRAME, SOLVE = "Comparison", "Cleaning of masks", "Frame and work grid", "Solving"
 ADVANCED = "Advanced"
-PANEL_ORDER = (MEANING, FRAME, SOLVE, ADVANCED)
+PANEL_ORDER = (MEANING, CLEANING, FRAME, SOLVE, ADVANCED)
 
 HELP = {
     "blur_um": "Details smaller than this length are not resolved, µm.",
@@ -48,10 +48,18 @@ HELP = {
     "align": "Move the target onto the source first; none compares the masks as they are.",
     "allow_flip": "Let the alignment mirror the target.",
     "strain": "Also map how the tissue is stretched (gradient of the displacement) and where it grows.",
+    "invert": "Take the background of both masks for the objects.",
+    "min_area_um2": "Drop objects with a smaller area, µm² (px without a pixel size).",
+    "largest": "Keep only the largest object of each mask.",
+    "fill_holes": "Fill the holes of the objects.",
+    "error_bars": "Add error bars for uncertain outlines: the interval of every main number, for about 1 to 5 comparisons more.",
+    "rim_um": "Uncertainty of the outlines, µm, one standard deviation; turns on --error-bars.",
+    "rim_correlation_um": "Distance along an outline over which its errors are alike, µm.",
     "debug": "Check the frame and the mass balance at run time.",
 }
 
 PANELS = {
+    **dict.fromkeys(("invert", "min_area_um2", "largest", "fill_holes"), CLEANING),
     **dict.fromkeys(
         (
             "blur_um",
@@ -66,6 +74,9 @@ PANELS = {
             "align",
             "allow_flip",
             "strain",
+            "error_bars",
+            "rim_um",
+            "rim_correlation_um",
         ),
         MEANING,
     ),

@@ -163,7 +163,13 @@ def _option(field: Field[Any], hint: Any) -> ConfigOption:
 def _shown_default(field: Field[Any]) -> str:
     default = None if field.default is MISSING else field.default
     if default is None:
-        known = {"blur_um": "2 pixels", "reach_um": "typical length of the objects", "px_size_um": "from the files"}
+        known = {
+            "blur_um": "2 pixels",
+            "reach_um": "typical length of the objects",
+            "px_size_um": "from the files",
+            "rim_um": "1 pixel",
+            "rim_correlation_um": "10 times --rim-um",
+        }
         return known.get(field.name, NO_DEFAULT)
     if isinstance(default, bool):
         return "yes" if default else "no"

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import typer
 
+from pairframe import files
+from pairframe.axis.table import PROFILES_NAME, axis_table, to_csv
 from pairframe.cli.arguments import arguments_for
+from pairframe.cli.flows import write_cohort_flows
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import say, visible
 from pairframe.cohort import CohortSummary, PairTask, read_tasks, run_cohort
@@ -17,7 +20,7 @@ from pairframe.cohort.run.estimate import Estimate, estimate
 from pairframe.cohort.run.progress import CohortProgress, ProgressCallback, duration, shown_progress
 from pairframe.errors import WorkerError
 from pairframe.problem import TransportConfig
-from pairframe.results import ResultStore
+from pairframe.results import ResultStore, disk
 
 SHOWN_FIRST = 10  # pairs that a dry run lists, and the last one
 
@@ -29,8 +32,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
     """
     manifest = options.one_manifest()
     if options.dry_run:
-        tasks = with_frame_interval(read_tasks(manifest, options.pairing), options.frame_interval_min)
+        tasks = with_frame_interval(read_tasks(manifest, options.pairing, options.axes), options.frame_interval_min)
         _print_pairs(tasks)
+        for notice in dict.fromkeys(notice for task in tasks for notice in task.notices):
+            typer.echo(f"{notice.severity:<10} {visible(str(notice))}")
         found = estimate(tasks, config=config, **arguments_for(estimate, options, "manifest", "pairing"))
         _print_estimate(found, on_cluster=options.client is not None)
         return
@@ -38,6 +43,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
             summary = run_cohort(manifest, config=config, progress=show, **arguments)
+            if options.regions:
+                write_cohort_flows(manifest, options.pairing, options.out, config)
+            if options.axis or (options.out / PROFILES_NAME).is_file():
+                _write_profiles(options.out, show)
             page = _write_report(options.out, show) if options.report else None
     except KeyboardInterrupt:
         say("pairframe: stopped; run the same command again to resume")
@@ -49,6 +58,20 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         _print_summary(options.out, summary, page)
     if summary.failed or summary.uncertified or summary.unreachable:
         raise typer.Exit(1)
+
+
+def _write_profiles(out: Path, show: ProgressCallback) -> None:
+    """Write the profiles along the body axis of all pairs; also if an earlier run wrote them, so that they stay complete."""
+    store, began = ResultStore(out), time.monotonic()
+    if not store.exists():
+        return
+
+    def show_axis(_task: str, done: int, total: int, _pair_id: str = "", /) -> None:
+        show(CohortProgress("body axis", done, 0, 0, total, time.monotonic() - began))
+
+    table = axis_table(store, progress=show_axis)
+    with disk.write_errors(out):
+        files.replace_file(out / PROFILES_NAME, to_csv(table))
 
 
 def _write_report(out: Path, show: ProgressCallback) -> Path | None:
@@ -83,7 +106,14 @@ def _print_summary(out: Path, summary: CohortSummary, page: Path | None) -> None
         )
     if summary.uncertified:
         typer.echo(f"not certified: {summary.uncertified} pairs did not converge; see the columns status and advice")
+    if summary.warned:
+        pairs = "pair was" if summary.warned == 1 else "pairs were"
+        typer.echo(
+            f"read this: {summary.warned} {pairs} solved exactly, but with warnings; see the column warnings and the report"
+        )
     typer.echo(f"table: {visible(str(out / 'results.parquet'))}")
+    if (out / PROFILES_NAME).is_file():
+        typer.echo(f"axis: {visible(str(out / PROFILES_NAME))}")
     if page is not None:
         typer.echo(f"report: {visible(str(out / page.name))}")
 

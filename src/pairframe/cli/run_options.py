@@ -22,7 +22,7 @@ class RunOptions:
         typer.Argument(
             metavar="MANIFEST",
             help="Table of pairs or frames (csv, tsv, parquet), folder of frames, quoted pattern ('masks/*.png') or label "
-            "tif. Pairs of frames are named SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png become "
+            "stack, in which each id is a series (STACK:all takes all labels of a page as one mask). Pairs of frames are named SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png become "
             "embryo1_000-001.",
         ),
     ]
@@ -37,6 +37,13 @@ class RunOptions:
     pairing: Annotated[
         str, typer.Option(help="How to pair frames: consecutive, reference, reference:FRAME, all or every:K.")
     ] = "consecutive"
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LETTERS",
+            help="Axes of a stack in order, such as TYX or TZYX: T is time, others make separate series. Default: from the file.",
+        ),
+    ] = None
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None
     client: Annotated[
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead.")
@@ -44,6 +51,18 @@ class RunOptions:
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry pairs that failed before.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate sizes, memory and time; write nothing.")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder that holds other files.")] = False
+    regions: Annotated[
+        bool,
+        typer.Option(
+            "--regions",
+            help="Write the mass that flows between the labels of each pair to flows.csv: those of the masks themselves, or of "
+            "the columns source_labels and target_labels of a table of pairs.",
+        ),
+    ] = False
+    axis: Annotated[
+        bool,
+        typer.Option("--axis", help="Also write axis_profile.csv: the changes along the body axis of each source."),
+    ] = False
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True
     frame_interval_min: Annotated[
         float | None,

@@ -13,9 +13,20 @@ from pairframe.plain_json import plain
 from pairframe.problem import penalty_class
 from pairframe.report.view import UNFINISHED, is_area
 from pairframe.results import TransportResult
+from pairframe.results.error_bars import ErrorBars
 from pairframe.results.formatting import number, part_of, scientific, share
 from pairframe.results.row_units import column_unit, shared_units, units_of
-from pairframe.results.schema import BY_NAME, COSTS, FEATURES, FIELDS, INTERVAL, RATES, SCHEMA_VERSION, Row
+from pairframe.results.schema import (
+    BY_NAME,
+    COSTS,
+    ERROR_BARS,
+    FEATURES,
+    FIELDS,
+    INTERVAL,
+    RATES,
+    SCHEMA_VERSION,
+    Row,
+)
 from pairframe.results.words import status_kind, status_word, unit
 
 if TYPE_CHECKING:
@@ -24,7 +35,7 @@ if TYPE_CHECKING:
 
 _ANSWER_LINES = ("moved", "destroyed", "created", "divergence", "total cost", "certificate")
 # Columns that come from the solve; the others follow from the masks and the config.
-_ANSWER_COLUMNS = {column.name for column in (*FIELDS, *COSTS, *FEATURES, *RATES)} - {
+_ANSWER_COLUMNS = {column.name for column in (*FIELDS, *COSTS, *FEATURES, *RATES, *ERROR_BARS)} - {
     *("M_source", "M_target", "area_source_um2", "area_target_um2", "growth_rate", "growth_rate_per_h"),
     *("iterations", "epsilon", "lambda_unbalanced", "backend", "dtype", "device"),
 }
@@ -50,12 +61,13 @@ def summary_lines(
     cost = unit("divergence_um2", units, is_euclidean=result.config.metric == "euclidean")
     transform = result.transform
     growth = 100 * (result.M_target / result.M_source - 1) if result.M_source > 0 else None
+    bars = result.error_bars
     moved = [f"{_percent(result.total_mass_moved, result.M_source)} of the source"]
     if result.total_mass_moved > 0:
         speed = f"{number(result.mean_displacement_um)} {length}"
         if frame_interval_min is not None:
             speed += f" ({number(result.mean_displacement_um / frame_interval_min)} {length}/min)"
-        moved.append(f"on average by {speed}")
+        moved.append(f"on average by {speed}{_bar(bars, 'mean_displacement_um', length)}")
     lines = [
         Line("source", f"{number(result.M_source)} {mass}", f"{number(result.area_source_um2)} {area}"),
         Line(
@@ -68,13 +80,15 @@ def summary_lines(
             "destroyed",
             f"{number(part_of(result.total_mass_destroyed, result.M_source))} {mass}",
             f"{_percent(result.total_mass_destroyed, result.M_source)} of the source, "
-            + _noise(result.noise_floor, result.destroyed_is_noise),
+            + _noise(result.noise_floor, result.destroyed_is_noise)
+            + _bar(bars, "percent_destroyed", "%"),
         ),
         Line(
             "created",
             f"{number(part_of(result.total_mass_created, result.M_target))} {mass}",
             f"{_percent(result.total_mass_created, result.M_target)} of the target, "
-            + _noise(result.noise_floor_target, result.created_is_noise),
+            + _noise(result.noise_floor_target, result.created_is_noise)
+            + _bar(bars, "percent_created", "%"),
         ),
         Line(
             "divergence",
@@ -227,7 +241,17 @@ def _percent(part: float, whole: float) -> str:
 
 
 def _noise(floor: float, is_noise: bool) -> str:
-    return f"below the noise floor of {share(floor)}" if is_noise and floor > 0 else f"noise floor {share(floor)}"
+    words = f"bias of the method {share(floor)}"
+    return f"below the {words}" if is_noise and floor > 0 else words
+
+
+def _bar(bars: ErrorBars | None, name: str, unit: str) -> str:
+    """The interval of a number for uncertain outlines, to follow it."""
+    if bars is None:
+        return ""
+    bar = getattr(bars, name)
+    unknown = "from several segmentations" if bars.is_from_replicates else "for uncertain outlines"
+    return f", {number(bar.low, unit)} to {' '.join((number(bar.high, unit), unit)).strip()} {unknown}"
 
 
 def _signed(value: float) -> str:

@@ -55,7 +55,7 @@ def strain(plan: PlanOperator, own_gradient: Float) -> Float:
 
     Returns
     -------
-    (H, W, 2, 2) for images: rows dy, dx; columns d/dy, d/dx; 1/frame. NaN off the source.
+    (H, W, 2, 2) for images: rows dy, dx; columns d/dy, d/dx. NaN off the source.
     """
     return on_grid(map_gradient(plan) - own_gradient, plan.problem.support_a, np.nan)
 
@@ -75,7 +75,7 @@ def local_growth_rate(plan: PlanOperator, mass_a: Float, mass_b: Float) -> Float
 
     Returns
     -------
-    (H, W): natural logarithm, 1/frame; -inf where nothing is left, NaN off the source.
+    (H, W): natural logarithm; -inf where nothing is left, NaN off the source.
     """
     problem = plan.problem
     on_a, on_b = problem.support_a, problem.support_b

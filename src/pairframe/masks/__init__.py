@@ -4,7 +4,15 @@ It must not know about pairs, frames, grids or transport.
 """
 
 from pairframe.masks.clean import clean_mask
-from pairframe.masks.io import canvas_shape, count_pages, list_labels, read_labels, read_mask
+from pairframe.masks.io import (
+    canvas_shape,
+    count_pages,
+    list_labels,
+    positive_ids,
+    read_labels,
+    read_mask,
+    stack_header,
+)
 from pairframe.masks.mask import Mask
 from pairframe.masks.mass import MassMode, mass_density
 from pairframe.masks.spec import MaskSpec, parse_spec
@@ -20,7 +28,9 @@ __all__ = [
     "list_labels",
     "mass_density",
     "parse_spec",
+    "positive_ids",
     "read_labels",
     "read_mask",
+    "stack_header",
     "write_mask",
 ]

@@ -17,11 +17,12 @@ from pairframe.types import Bool, Index
 def clean_mask(
     mask: Mask,
     *,
+    invert: bool = False,
     keep_largest: bool = False,
     fill_holes: bool = False,
     min_island_area_um2: float | None = None,
 ) -> Mask:
-    """Drop small islands, then keep the largest object, then fill holes; in this order.
+    """Invert, drop small islands, keep the largest object, fill holes; in this order.
 
     Objects are 8-connected (pixels that touch at a corner belong together). Holes are
     4-connected background that does not reach the border of the canvas.
@@ -30,6 +31,8 @@ def clean_mask(
     ----------
     mask : Mask
         A binary mask.
+    invert : bool
+        Take the background for the objects.
     keep_largest : bool
         Keep only the object with the most pixels; if several are equal, the first in scan order.
     fill_holes : bool
@@ -47,6 +50,9 @@ def clean_mask(
         raise GreyImageError("a binary mask to clean", f"a density ({mask.values.dtype})", "threshold the image first")
     inside = mask.values
     history = list(mask.history)
+    if invert:
+        inside = ~inside
+        history.append("inverted")
     if min_island_area_um2 is not None:
         px_area, unit = (1.0, "px") if mask.px_size_um is None else (mask.px_size_um**2, "um2")
         least = _checked_area(min_island_area_um2)

@@ -74,13 +74,19 @@ def read_labels(
 
 def list_labels(path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS) -> list[int]:
     """Return the positive ids of a label image in rising order."""
-    return _positive_ids(read_labels(path, page=page, max_pixels=max_pixels)[0])
+    return positive_ids(read_labels(path, page=page, max_pixels=max_pixels)[0])
 
 
 def count_pages(path: PathOrSpec) -> int:
     """Return the number of 2-D pages in the file; only its header is read."""
     with _open(parse_spec(path)) as source:
         return source.page_count
+
+
+def stack_header(path: PathOrSpec) -> tuple[tuple[int, ...], str | None]:
+    """Return the shape (..., H, W) and, if the file names them, the letters of its axes; only the header is read."""
+    with _open(parse_spec(path)) as source:
+        return source.shape, source.axes
 
 
 def canvas_shape(path: PathOrSpec) -> tuple[int, int]:
@@ -196,7 +202,7 @@ def _select_label(values: NDArray[Any], spec: MaskSpec, label: Label) -> Bool:
     labels = _as_labels(values, spec)
     chosen: Bool = labels > 0 if label == "all" else labels == label
     if label != "all" and not chosen.any():
-        ids = _positive_ids(labels)
+        ids = positive_ids(labels)
         some = ", ".join(str(i) for i in ids[:10]) + (f" and {len(ids) - 10} more" if len(ids) > 10 else "")
         raise FileError(
             "a label that is in the image",
@@ -206,7 +212,8 @@ def _select_label(values: NDArray[Any], spec: MaskSpec, label: Label) -> Bool:
     return chosen
 
 
-def _positive_ids(labels: NDArray[Any]) -> list[int]:
+def positive_ids(labels: NDArray[Any]) -> list[int]:
+    """Return the positive ids of a label image, (H, W) integers, in rising order."""
     highest = int(labels.max())
     if highest > 2**24 or labels.min() < 0:
         ids = np.unique(labels)

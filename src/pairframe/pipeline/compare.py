@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
 from pairframe.frame import GridTransform, golden
+from pairframe.notices import MemoryShortage
+from pairframe.pipeline.error_bars import error_bars
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import check_blur_of_strain, empty_maps, read_maps
+from pairframe.pipeline.memory import memory_notice
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
+from pairframe.pipeline.replicates import compare_replicates, is_replicated, read_replicates
 from pairframe.pipeline.result import build_empty_result, build_result
 from pairframe.pipeline.solve import solve_pair
 from pairframe.pipeline.start import carried_potentials
@@ -22,8 +28,8 @@ from pairframe.results import TransportResult
 
 
 def compare(
-    mask_a: MaskLike,
-    mask_b: MaskLike,
+    mask_a: MaskLike | Sequence[MaskLike],
+    mask_b: MaskLike | Sequence[MaskLike],
     config: TransportConfig | None = None,
     *,
     init: TransportResult | None = None,
@@ -37,7 +43,8 @@ def compare(
     ----------
     mask_a, mask_b : Mask, (H, W) array or path
         Source and target on one canvas; paths as in `read_mask`. Grey values need ``mass_mode="intensity"``. With
-        ``align`` in the config canvases and pixel sizes may differ, and maps are on the canvas of the source.
+        ``align`` in the config canvases and pixel sizes may differ, and maps are on the canvas of the source. A list holds
+        several segmentations of the same objects: the first is compared, and all of them give its `error_bars`.
     config : TransportConfig, optional
         Its `px_size_um` wins over that of the masks. If no pixel size is known, lengths are in pixels.
     init : TransportResult, optional
@@ -52,9 +59,20 @@ def compare(
     config, statuses = checked_config(config), _checked_statuses(raise_on)
     if transform is not None and not isinstance(transform, GridTransform):
         raise FrameError("a GridTransform", type(transform).__name__, "make one with GridTransform.from_pair")
-    densities = read_pair(mask_a, mask_b, config, transform)
+    if is_replicated(mask_a) or is_replicated(mask_b):
+        sources, targets = (
+            read_replicates(masks if is_replicated(masks) else [masks], side, config)  # type: ignore[arg-type, list-item]
+            for masks, side in ((mask_a, "source"), (mask_b, "target"))
+        )
+        one = partial(compare, init=init, transform=transform, raise_on=raise_on, progress=progress)
+        return compare_replicates(sources, targets, config, one)
+    densities = read_pair(mask_a, mask_b, config, transform)  # type: ignore[arg-type]
     work = frame_pair(densities, transform)
     check_blur_of_strain(work)
+    shortage = memory_notice(work.transform, work.config)
+    if shortage is not None:  # now, because there may be no result to read it from
+        warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
+        work = replace(work, notices=(*work.notices, shortage))
     start = None
     if init is not None:
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)
@@ -65,6 +83,8 @@ def compare(
         solved = solve_pair(work, start, progress)
         result = build_result(work, solved, read_maps(work, solved))
         result = replace(result, notices=(*result.notices, *check_plausibility(result)))
+        if config.error_bars and result.has_answer:
+            result = replace(result, error_bars=error_bars(densities, work, result))
     if golden.is_debug(config.debug):
         result.check_books()
     if result.status in statuses:

@@ -83,10 +83,9 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
     crop = transform.pair_crop_box_yx.slices
     scales = _scales(transform, config)
     config = with_default_reach(config, scales, source[crop], target[crop])
-    areas = [float(np.count_nonzero(density[crop])) * transform.px_area_um2 for density in (source, target)]
-    if densities.pose is not None and config.mass.is_area:
-        # The pixels on the boundary of a moved mask are fractions.
-        areas[1] = float(target[crop].sum()) * transform.px_area_um2
+    # The pixels on the boundary of a moved mask are fractions.
+    in_px = np.sum if config.mass.is_area else np.count_nonzero
+    areas = [float(in_px(density[crop])) * transform.px_area_um2 for density in (source, target)]
     work = WorkPair(
         config=config,
         penalties=_penalties(config, scales),

@@ -58,9 +58,9 @@ class PairMaps:
         See `_debiased_cost`; NaN without transport.
     notices : tuple of Notice
     strain : (Hw, Ww, 2, 2), optional
-        Gradient of the displacement, rows dy, dx and columns d/dy, d/dx, 1/frame; NaN where the displacement is not known.
+        Gradient of the displacement, rows dy, dx and columns d/dy, d/dx; NaN where the displacement is not known.
     local_growth_rate : (Hw, Ww), optional
-        1/frame; NaN likewise.
+        See `pairframe.maps.local_growth_rate`; NaN likewise.
     """
 
     part: FeasiblePart

@@ -1,6 +1,6 @@
 """Read: two masks of any kind come in, two densities on one canvas and their pixel size go out.
 
-If the config asks for it, the target is moved onto the source here, as long as both are still masks.
+If the config asks for it, both are cleaned and the target is moved onto the source here, as long as they are still masks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.masks import Mask, mass_density, read_mask
 from pairframe.notices import Notice
 from pairframe.pipeline.align import align_pair
+from pairframe.pipeline.clean import cleaned, cleaning_notices
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
 
@@ -50,23 +51,30 @@ def read_pair(
     mask_a: MaskLike, mask_b: MaskLike, config: TransportConfig, transform: GridTransform | None
 ) -> DensityPair:
     """Read both masks, settle their pixel size and apply the mass mode."""
-    masks = [_as_mask(mask, config) for mask in (mask_a, mask_b)]
+    given = [as_mask(mask, config) for mask in (mask_a, mask_b)]
+    masks = [cleaned(mask, config) for mask in given]
+    done = [
+        notice
+        for before, after, name in zip(given, masks, ("source", "target"), strict=True)
+        for notice in cleaning_notices(before, after, name)
+    ]
     empty = [name for name, mask in zip(("source", "target"), masks, strict=True) if mask.is_empty]
     if config.align != "none" and not empty:
         if transform is not None and config.px_size_um is None:
             config = replace(config, px_size_um=transform.px_size_um)
         aligned = align_pair(masks[0], masks[1], config, None if transform is None else transform.canon_shape_hw)
         config = replace(config, px_size_um=aligned.pose.px_size_um[0])
-        return DensityPair(aligned.source, aligned.target, config, aligned.notices, aligned.pose)
+        return DensityPair(aligned.source, aligned.target, config, (*done, *aligned.notices), aligned.pose)
     transform_um = None if transform is None else transform.px_size_um
     px_size_um, notices = shared_pixel_size(masks[0].px_size_um, masks[1].px_size_um, config.px_size_um, transform_um)
     source, target = (mass_density(mask, config.mass_mode, px_size_um) for mask in masks)
     if config.align != "none":
         notices = (*notices, Notice("not_aligned", f"not aligned, because the {' and the '.join(empty)} is empty"))
-    return DensityPair(source, target, replace(config, px_size_um=px_size_um), notices)
+    return DensityPair(source, target, replace(config, px_size_um=px_size_um), (*done, *notices))
 
 
-def _as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
+    """A mask as it is, from an array or from a file."""
     if isinstance(mask, Mask):
         return mask
     is_density = config.mass.takes_density

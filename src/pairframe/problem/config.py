@@ -83,6 +83,14 @@ class TransportConfig:
     strain : bool
         Also compute the gradient of the displacement and the local growth rate; see `TransportResult.strain`. They need
         squared distances, every pixel and a debiased displacement.
+    invert, min_area_um2, largest, fill_holes
+        Clean both masks first, in this order: take the background for the objects, drop objects of a smaller area (px without a
+        pixel size), keep only the largest one, fill holes. See `pairframe.masks.clean_mask`.
+    error_bars : bool
+        How far the main numbers may be off because the outlines are uncertain; see `TransportResult.error_bars`.
+    rim_um, rim_correlation_um : float, optional
+        Standard deviation of the outlines' position (default: one canonical pixel), and the distance along an outline over
+        which its errors are alike (default: 10 times that). Giving one of them sets `error_bars`.
 
     Notes
     -----
@@ -122,6 +130,13 @@ class TransportConfig:
     moved_mass: float | None = None
     moved_share: float | None = None
     strain: bool = False
+    invert: bool = False
+    min_area_um2: float | None = None
+    largest: bool = False
+    fill_holes: bool = False
+    error_bars: bool = False
+    rim_um: float | None = None
+    rim_correlation_um: float | None = None
 
     def __post_init__(self) -> None:
         self._check_scales()
@@ -151,9 +166,21 @@ class TransportConfig:
         if self.tol >= 1:
             raise ConfigError("tol below 1", repr(self.tol), "it is a relative error, e.g. 1e-6", "tol")
         checks.choice(self.align, "align", ALIGN_KINDS, error=ConfigError)
-        for name in ("allow_clipping", "debias", "debug", "allow_flip", "strain"):
+        for name in (
+            "allow_clipping",
+            "debias",
+            "debug",
+            "allow_flip",
+            "strain",
+            "invert",
+            "largest",
+            "fill_holes",
+            "error_bars",
+        ):
             self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
         self._check_strain()
+        self._check_cleaning()
+        self._check_rim()
 
     @property
     def penalties_ab(self) -> tuple[str, str]:
@@ -164,6 +191,11 @@ class TransportConfig:
     def mass(self) -> MassMode:
         """`mass_mode` with its properties."""
         return MassMode.parse(self.mass_mode)
+
+    @property
+    def cleans(self) -> bool:
+        """Whether masks are cleaned before they are compared."""
+        return self.invert or self.largest or self.fill_holes or self.min_area_um2 is not None
 
     @property
     def units(self) -> Units:
@@ -203,6 +235,20 @@ class TransportConfig:
                 self._set_length(length, _FIX_OF_LENGTH[length])
         self._set_length("coord_scale", "leave it out unless a config in cost units needs it")
 
+    def _check_rim(self) -> None:
+        given = [name for name in ("rim_um", "rim_correlation_um") if getattr(self, name) is not None]
+        for name in given:
+            self._set_length(name, "give the uncertainty of the outlines, usually about one pixel, or leave it out")
+        if given:
+            self._set("error_bars", True)
+        if self.error_bars and not (self.moved_mass is None and self.moved_share is None):
+            raise ConfigError(
+                "no moved_mass or moved_share with error_bars",
+                "both",
+                "give a reach instead: the mass that moves is uncertain itself",
+                "error_bars",
+            )
+
     def _check_moved(self) -> None:
         given = [name for name in _REACHES if getattr(self, name) is not None]
         moved = [name for name in ("moved_mass", "moved_share") if name in given]
@@ -239,6 +285,18 @@ class TransportConfig:
                     f"leave out {name} or strain: {why}",
                     name,
                 )
+
+    def _check_cleaning(self) -> None:
+        if self.min_area_um2 is not None:
+            self._set_positive("min_area_um2")
+        if self.cleans and self.mass.takes_density:
+            given = [name for name in ("invert", "min_area_um2", "largest", "fill_holes") if getattr(self, name)]
+            raise ConfigError(
+                f"no {given[0]} with mass_mode={self.mass_mode!r}, whose images are not masks",
+                f"{given[0]}={getattr(self, given[0])!r}",
+                "clean and threshold the images first, or use another mass_mode",
+                given[0],
+            )
 
     def _checked_penalty(self) -> str | tuple[str, str]:
         if isinstance(self.penalty, str):

@@ -59,16 +59,22 @@ def write_geff(lineage: Lineage, folder: str | os.PathLike[str]) -> Path:
 
     objects, links = lineage.objects, lineage.links
     ids = np.arange(len(objects), dtype=np.uint64)
-    node_of = {key: number for number, key in enumerate(zip(objects["frame"].tolist(), objects["label"].tolist(), strict=True))}
+    node_of = {
+        key: number for number, key in enumerate(zip(objects["frame"].tolist(), objects["label"].tolist(), strict=True))
+    }
     ends = [
         (node_of[frame, source], node_of[frame + 1, target])
         for frame, source, target in zip(
             *(links[name].tolist() for name in ("frame", "source_label", "target_label")), strict=True
         )
     ]
-    node_props = {name: objects[name].to_numpy() for name in ("label", "track", "area_um2", "growth_rate", "dy_um", "dx_um")}
+    node_props = {
+        name: objects[name].to_numpy() for name in ("label", "track", "area_um2", "growth_rate", "dy_um", "dx_um")
+    }
     node_props |= {"t": objects["frame"].to_numpy(), "y": objects["y_um"].to_numpy(), "x": objects["x_um"].to_numpy()}
-    edge_props = {name: links[name].to_numpy() for name in ("mass", "share_of_source", "share_of_target", "distance_um")}
+    edge_props = {
+        name: links[name].to_numpy() for name in ("mass", "share_of_source", "share_of_target", "distance_um")
+    }
     out = _new_folder(folder)
     length = "pixel" if lineage.units.in_px else "micrometer"
     with disk.write_errors(out):

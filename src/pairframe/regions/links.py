@@ -38,7 +38,9 @@ class LinkRule:
 
     def __post_init__(self) -> None:
         for name in ("most", "least"):
-            value = checks.within(getattr(self, name), name, 0.0, 1.0, fix="a share of an object's mass, e.g. 0.5", error=ArgumentError)
+            value = checks.within(
+                getattr(self, name), name, 0.0, 1.0, fix="a share of an object's mass, e.g. 0.5", error=ArgumentError
+            )
             object.__setattr__(self, name, value)
 
 

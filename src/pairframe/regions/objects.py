@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,22 @@ OBJECT_COLUMNS = (
     *("frame", "label", "track", "area_um2", "y_um", "x_um", "event", "parents", "share_from_parents"),
     *("growth_rate", "dy_um", "dx_um", "next_event", "children", "share_to_children"),
 )
+
+
+class Link(NamedTuple):
+    """A row of the table of links."""
+
+    frame: int
+    source_label: int
+    target_label: int
+    mass: float
+    share_of_source: float
+    share_of_target: float
+    dy_um: float
+    dx_um: float
+
+
+Relatives = dict[tuple[int, int], list[Link]]  # by frame and label
 
 
 def measure_objects(labels: NDArray[np.integer], units: Units) -> pd.DataFrame:
@@ -58,13 +74,17 @@ def object_table(measured: list[pd.DataFrame], links: pd.DataFrame, flows: list[
         for frame, table in enumerate(measured)
         for label, one_area in zip(table["label"].tolist(), table["area_um2"].tolist(), strict=True)
     }
-    created = [dict(zip(one.target_labels.tolist(), (one.created / one.target_mass).tolist(), strict=True)) for one in flows]
+    created = [
+        dict(zip(one.target_labels.tolist(), (one.created / one.target_mass).tolist(), strict=True)) for one in flows
+    ]
     destroyed = [
         dict(zip(one.source_labels.tolist(), (one.destroyed / one.source_mass).tolist(), strict=True)) for one in flows
     ]
     rows: list[tuple[Any, ...]] = []
     for frame, table in enumerate(measured):
-        for label, own_area, y, x in zip(*(table[name].tolist() for name in ("label", "area_um2", "y_um", "x_um")), strict=True):
+        for label, own_area, y, x in zip(
+            *(table[name].tolist() for name in ("label", "area_um2", "y_um", "x_um")), strict=True
+        ):
             came, went = parents.get((frame, label), []), children.get((frame, label), [])
             before = [link.source_label for link in came]
             after = [link.target_label for link in went]
@@ -80,9 +100,7 @@ def object_table(measured: list[pd.DataFrame], links: pd.DataFrame, flows: list[
             growth = np.nan
             if came:
                 family = {s.source_label for k in siblings for s in parents[frame, k]}
-                growth = float(
-                    np.log(sum(area[frame, k] for k in siblings) / sum(area[frame - 1, k] for k in family))
-                )
+                growth = float(np.log(sum(area[frame, k] for k in siblings) / sum(area[frame - 1, k] for k in family)))
             from_parents = sum(link.share_of_target for link in came) if came else np.nan
             to_children = sum(link.share_of_source for link in went) if went else np.nan
             if event == "appears":
@@ -112,7 +130,9 @@ def track_table(objects: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
         for frame, label, number in zip(*(objects[name].tolist() for name in ("frame", "label", "track")), strict=True)
     }
     parents, _ = _relatives(links)
-    found = objects.groupby("track").agg(first_frame=("frame", "min"), last_frame=("frame", "max"), first_label=("label", "first"))
+    found = objects.groupby("track").agg(
+        first_frame=("frame", "min"), last_frame=("frame", "max"), first_label=("label", "first")
+    )
     parent = []
     for first_frame, first_label in zip(found["first_frame"].tolist(), found["first_label"].tolist(), strict=True):
         came = parents.get((first_frame, first_label), [])
@@ -123,11 +143,12 @@ def track_table(objects: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
     return table if len(table) else pd.DataFrame(columns=table.columns, dtype=np.int64)
 
 
-def _relatives(links: pd.DataFrame) -> tuple[dict[tuple[int, int], list[Any]], dict[tuple[int, int], list[Any]]]:
+def _relatives(links: pd.DataFrame) -> tuple[Relatives, Relatives]:
     """Links into and out of each (frame, label)."""
-    parents: dict[tuple[int, int], list[Any]] = {}
-    children: dict[tuple[int, int], list[Any]] = {}
-    for link in links.itertuples(index=False):
+    parents: Relatives = {}
+    children: Relatives = {}
+    for values in zip(*(links[name].tolist() for name in Link._fields), strict=True):
+        link = Link(*values)
         parents.setdefault((link.frame + 1, link.target_label), []).append(link)
         children.setdefault((link.frame, link.source_label), []).append(link)
     return parents, children
@@ -149,9 +170,7 @@ def _next_event(after: list[int], together: set[int]) -> str:
     return "merges" if len(together) > 1 else "continues"
 
 
-def _track_numbers(
-    objects: pd.DataFrame, parents: dict[tuple[int, int], list[Any]], children: dict[tuple[int, int], list[Any]]
-) -> NDArray[np.int64]:
+def _track_numbers(objects: pd.DataFrame, parents: Relatives, children: Relatives) -> NDArray[np.int64]:
     """Numbers from 1: an object with one parent that has one child keeps the number of its parent."""
     number: dict[tuple[int, int], int] = {}
     n_tracks = 0

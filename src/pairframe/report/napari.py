@@ -103,9 +103,7 @@ def result_layers(
             ("anisotropy", result.anisotropy),
             ("local growth rate", result.local_growth_rate),
         ):
-            layers.append(
-                (values, {**properties(name, "1/frame", colormap="twilight_shifted"), "visible": False}, "image")
-            )
+            layers.append((values, {**properties(name, "1", colormap="twilight_shifted"), "visible": False}, "image"))
     return layers
 
 

@@ -103,9 +103,8 @@ def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
     cost = f"cost_{{}}_{unit}2" if result.scales.power == 2 else f"cost_{{}}_{unit}"
     strained = {}
     if work.strain is not None and work.local_growth_rate is not None:
-        entries = dict(zip(LABELS[STRAIN_MAPS], work.strain[y, x].reshape(-1, 4).T, strict=False))
-        strained = {f"{name}_per_frame": values for name, values in entries.items()}
-        strained["local_growth_rate_per_frame"] = work.local_growth_rate[y, x]
+        columns = (*work.strain[y, x].reshape(-1, 4).T, work.local_growth_rate[y, x])
+        strained = dict(zip(LABELS[STRAIN_MAPS], columns, strict=True))
     return {
         "work_y": y,
         "work_x": x,

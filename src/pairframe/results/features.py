@@ -96,13 +96,13 @@ class Parts:
 
     @cached_property
     def strain(self) -> Float:
-        """Gradient of the displacement (H, W, 2, 2), 1/frame; NaN if it was not computed."""
+        """Gradient of the displacement (H, W, 2, 2); NaN if it was not computed."""
         found = self.result.work.strain
         return np.full((*self.valid.shape, 2, 2), np.nan) if found is None else found[self._box]
 
     @cached_property
     def local_growth_rate(self) -> Float:
-        """(H, W), 1/frame; NaN if it was not computed, or no mass is left."""
+        """(H, W); NaN if it was not computed, or no mass is left."""
         found = self.result.work.local_growth_rate
         return np.full(self.valid.shape, np.nan) if found is None else found[self._box]
 

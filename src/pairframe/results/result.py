@@ -15,6 +15,7 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
 from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
+from pairframe.results.error_bars import ErrorBar, ErrorBars
 from pairframe.results.formatting import part_of, percent
 from pairframe.types import Bool, Float
 from pairframe.units import Units
@@ -117,7 +118,8 @@ class TransportResult(_FrozenArrays):
     divergence, divergence_error : float
         See `pairframe.maps.Divergence`; cost units. NaN when a mask is empty.
     noise_floor, noise_floor_target : float
-        Share of its mass that the method reports as destroyed when a mask is compared with itself. NaN if a mask is empty.
+        Bias of the method: share of its mass that is reported as destroyed when a mask is compared with itself. It says nothing
+        about errors of the segmentation; see `error_bars`. NaN if a mask is empty.
     epsilon, lambda_unbalanced : float
         Cost units after `coord_scale`, as a config sets them; `lambda_unbalanced` is inf when both sides are balanced.
     status : Status
@@ -137,6 +139,8 @@ class TransportResult(_FrozenArrays):
         a mass M that was shifted by k. NaN when a mask is empty.
     pose : Pose or None
         How the target was moved onto the source first; None for masks compared as given.
+    error_bars : ErrorBars or None
+        How far the main numbers may be off because the outlines of the masks are uncertain; None unless asked for.
     """
 
     mass_created: Float
@@ -180,6 +184,7 @@ class TransportResult(_FrozenArrays):
     work: WorkMaps
     pose: Pose | None = None
     debiased_transport_cost_um2: float = math.nan
+    error_bars: ErrorBars | None = None
 
     @property
     def motion(self) -> Motion:
@@ -202,7 +207,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def strain(self) -> Float:
-        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx; 1/frame. NaN where it is unknown.
+        """Gradient of `field_in_frame`, (Hc, Wc, 2, 2): rows dy, dx; columns d/dy, d/dx. NaN where it is unknown.
 
         From the plan, not from differences of pixels, so it is symmetric: a plan does not turn. Needs ``strain=True`` in the
         config, like the four maps that follow from it.
@@ -213,7 +218,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def areal_expansion(self) -> Float:
-        """Factor of areas less 1, (Hc, Wc), 1/frame: 0.1 where the moved tissue covers 10 % more; from `strain`."""
+        """Factor of areas less 1, (Hc, Wc): 0.1 where the moved tissue covers 10 % more; from `strain`."""
         from pairframe.results.strain_maps import areal_expansion
 
         return areal_expansion(self.strain)
@@ -234,7 +239,7 @@ class TransportResult(_FrozenArrays):
 
     @property
     def local_growth_rate(self) -> Float:
-        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc), 1/frame.
+        """Logarithm of the mass that descends from each source pixel over its own, (Hc, Wc).
 
         See `pairframe.maps.local_growth_rate`.
         """
@@ -372,7 +377,7 @@ class TransportResult(_FrozenArrays):
             f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, penalty "
             f"{' and '.join(dict.fromkeys(self.config.penalties_ab))}, work pixel "
             f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",
-            f"solve      {self.status} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
+            f"solve      {self.status}{', but read the warnings below,' if self.warnings else ''} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
         ]
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")
@@ -383,6 +388,9 @@ class TransportResult(_FrozenArrays):
         moved = f"moved      {self.total_mass_moved:.6g} mass"
         if self.total_mass_moved > 0:
             moved += f", on average by {self.mean_displacement_um:.4g} {self.length_unit}"
+        bars = self.error_bars
+        if bars is not None and self.total_mass_moved > 0:
+            moved += f" ({_span(bars.mean_displacement_um, self.length_unit)})"
         sides = (
             ("destroyed", "source", self.M_source, self.noise_floor, self.destroyed_is_noise),
             ("created", "target", self.M_target, self.noise_floor_target, self.created_is_noise),
@@ -390,9 +398,11 @@ class TransportResult(_FrozenArrays):
         lines = [moved]
         for what, of, whole, floor, is_noise in sides:
             part = self.total_mass_destroyed if what == "destroyed" else self.total_mass_created
-            lines.append(
-                f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
-            )
+            line = f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
+            if bars is not None:
+                bar = bars.percent_destroyed if what == "destroyed" else bars.percent_created
+                line += f" ({_span(bar, '%')})"
+            lines.append(line)
         return [
             *lines,
             f"divergence {self.divergence_length_um:.6g} {self.length_unit} per unit of mass "
@@ -447,10 +457,15 @@ class TransportResult(_FrozenArrays):
 
 
 def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
-    """A share of a mask as text, with the noise floor to compare it with."""
+    """A share of a mask as text, with the bias of the method where that is not negligible."""
     if not whole > 0:
         return f"none {of}"
     if is_noise and floor > 0:
-        return f"below the noise floor, {percent(floor, 1.0)} {of}"
-    noise = f" (noise floor {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
-    return f"{percent(part, whole)} {of}{noise}"
+        return f"below the bias of the method, {percent(floor, 1.0)} {of}"
+    bias = f" (bias of the method {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
+    return f"{percent(part, whole)} {of}{bias}"
+
+
+def _span(bar: ErrorBar, unit: str) -> str:
+    """An interval as text."""
+    return f"outlines: {bar.low:.3g} to {bar.high:.3g} {unit}"

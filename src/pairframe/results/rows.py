@@ -73,6 +73,8 @@ def result_row(
     fields = {column.name: getattr(result, column.name) for column in (*FIELDS, *COSTS)}
     features = features_of(result)
     numbers = features | rates(features, (extra or {}).get(INTERVAL)) | _pose_columns(result) | motion_columns(result)
+    if result.error_bars is not None:
+        numbers |= result.error_bars.columns()
     return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **numbers})
 
 

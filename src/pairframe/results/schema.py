@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairframe.errors import StoreRowError
+from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,6 +74,9 @@ ADDED: Mapping[str, int] = {
     "motion_turn_share": 7,
     "motion_scale_share": 7,
     "motion_deformation_share": 7,
+    **{column_name(name, part): 7 for name in QUANTITIES for part in PARTS},
+    "rim_um": 7,
+    "error_bar_draws": 7,
 }
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 
@@ -144,8 +148,13 @@ FIELDS = (
     _number("area_target_um2", "um^2", "area of the target's pixels"),
     _number("divergence", _COST, "Sinkhorn divergence of the masks (debiased); NaN when one is empty"),
     _number("divergence_error", _COST, "bound on the error of `divergence`"),
-    _number("noise_floor", "share", "share of the source reported as destroyed when it is compared with itself"),
-    _number("noise_floor_target", "share", "share of the target reported as created when it is compared with itself"),
+    _number(
+        "noise_floor",
+        "share",
+        "bias of the method: share of the source reported as destroyed when it is compared with itself; not an error of "
+        "measurement",
+    ),
+    _number("noise_floor_target", "share", "the same for the target: share reported as created when nothing happens"),
     _number("transport_cost", _COST, "transport term of the optimal plan"),
     _number("entropy_term", _COST, "entropy term of the optimal plan"),
     _number("marginal_penalty", _COST, "penalty term of the optimal plan"),
@@ -277,12 +286,10 @@ FEATURES = (
         "share of a rigid shift along the long axis of the source that is seen as motion: 1 unless the penalty is `kl`",
     ),
     _number("shift_response_short", "share", "the same across it"),
-    _number("areal_expansion_mean", "1/frame", "mean factor of areas less 1, from the strain; NaN without `strain`"),
-    _number("areal_expansion_rms", "1/frame", "root mean square of the same"),
-    _number(
-        "anisotropy_mean", "1/frame", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"
-    ),
-    _number("local_growth_rate_rms", "1/frame", "root mean square of the local growth rate; NaN without `strain`"),
+    _number("areal_expansion_mean", "1", "mean factor of areas less 1, from the strain; NaN without `strain`"),
+    _number("areal_expansion_rms", "1", "root mean square of the same"),
+    _number("anisotropy_mean", "1", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"),
+    _number("local_growth_rate_rms", "1", "root mean square of the local growth rate; NaN without `strain`"),
 )
 
 # Displacement and growth over the time between the frames; null unless the pair has a label `frame_interval_min`.
@@ -294,7 +301,28 @@ RATES = (
 )
 INTERVAL = "frame_interval_min"  # the label, carried from a manifest or an option
 
-COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE, *MOTION)
+_PART_MEANINGS = {
+    "low": "lower end of the interval of `{}` for uncertain outlines (segmentation error, 95 %)",
+    "high": "upper end of that interval",
+    "se": "its standard error",
+}
+
+
+def _part(quantity: str, part: str) -> Column:
+    unit = next(column.unit for column in (*FIELDS, *FEATURES) if column.name == quantity)
+    return _number(column_name(quantity, part), unit, _PART_MEANINGS[part].format(quantity))
+
+
+# How far the main numbers may be off because the outlines are uncertain; null unless error bars were asked for.
+ERROR_BARS = (
+    *(_part(name, part) for name in QUANTITIES for part in PARTS),
+    _number(
+        "rim_um", "um", "uncertainty of the outlines, one standard deviation; NaN if several segmentations were given"
+    ),
+    _count("error_bar_draws", "1", "comparisons with other outlines that the error bars come from"),
+)
+
+COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE, *MOTION, *ERROR_BARS)
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 

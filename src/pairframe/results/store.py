@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # Files that pairframe writes into a folder of results.
 OUR_NAMES = frozenset(
     {"results.parquet", "maps.zarr", "cohort.json", "report.html", "pairs", "summary.json", disk.LOCK}
+    | {"flows.parquet", "flows.csv", "axis_profile.csv"}
     | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
 )
 # The list of members is empty: without it, zarr would warn about every zip file.

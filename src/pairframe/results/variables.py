@@ -16,6 +16,7 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform
 from pairframe.notices import Notice
 from pairframe.problem import TransportConfig
+from pairframe.results.error_bars import ErrorBars
 from pairframe.results.result import TransportResult, WorkMaps
 from pairframe.results.row_units import column_unit
 from pairframe.results.schema import ADDED, FIELDS, SCHEMA_VERSION, Column
@@ -113,6 +114,7 @@ def attributes_of(result: TransportResult) -> dict[str, Any]:
         "versions": json.dumps(dict(result.versions)),
         "notices": json.dumps([notice.to_plain() for notice in result.notices]),
         **({} if result.pose is None else {"pose": json.dumps(result.pose.to_plain())}),
+        **({} if result.error_bars is None else {"error_bars": json.dumps(result.error_bars.to_plain())}),
     }
 
 
@@ -141,6 +143,7 @@ def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, 
         versions=plain_json.parse(attributes["versions"]),
         notices=tuple(map(Notice.from_plain, plain_json.parse(attributes["notices"]))),
         pose=_pose(attributes),
+        error_bars=_error_bars(attributes),
         work=WorkMaps(
             **{name: work[name] for name in _PLAIN_WORK_MAPS},
             velocity_px=_velocity(work),
@@ -168,6 +171,12 @@ def _pose(attributes: Mapping[str, Any]) -> Pose | None:
     return Pose.from_plain(plain_json.parse(attributes["pose"]))
 
 
+def _error_bars(attributes: Mapping[str, Any]) -> ErrorBars | None:
+    if "error_bars" not in attributes:
+        return None
+    return ErrorBars.from_plain(plain_json.parse(attributes["error_bars"]))
+
+
 def _velocity(maps: Mapping[str, NDArray[Any]]) -> Float:
     return np.stack([maps["velocity_dy"], maps["velocity_dx"]], axis=-1)
 
@@ -190,10 +199,8 @@ def _strain_variables(result: TransportResult) -> list[Variable]:
     values = np.concatenate([np.moveaxis(strain.reshape(*shape, 4), -1, 0), growth[None]])
     meaning = "gradient of the displacement and local growth rate per work pixel; NaN where unknown"
     return [
-        Variable("areal_expansion", CANON, result.areal_expansion, "1/frame", "factor of areas less 1"),
-        Variable(
-            "anisotropy", CANON, result.anisotropy, "1/frame", "logarithm of the ratio of the principal stretches"
-        ),
+        Variable("areal_expansion", CANON, result.areal_expansion, "1", "factor of areas less 1"),
+        Variable("anisotropy", CANON, result.anisotropy, "1", "logarithm of the ratio of the principal stretches"),
         Variable(
             "stretch_direction_deg",
             CANON,
@@ -205,10 +212,10 @@ def _strain_variables(result: TransportResult) -> list[Variable]:
             "local_growth_rate",
             CANON,
             result.local_growth_rate,
-            "1/frame",
+            "1",
             "logarithm of the mass that descends from a pixel over its own",
         ),
-        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1/frame",) * 5, meaning),
+        Variable(STRAIN_MAPS, DIMS[STRAIN_MAPS], values, ("1",) * 5, meaning),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pairframe.engines import Status
+from pairframe.results.error_bars import QUANTITIES, column_name
 from pairframe.results.row_units import column_unit
 from pairframe.results.schema import BAND_NAMES, BY_NAME, FAILED
 from pairframe.units import Units, pretty
@@ -36,8 +37,8 @@ SHORT_NAMES = {
     "total_transport_cost_um2": "transport cost",
     "area_source_um2": "source area",
     "area_target_um2": "target area",
-    "noise_floor": "noise floor, source",
-    "noise_floor_target": "noise floor, target",
+    "noise_floor": "bias of the method, source",
+    "noise_floor_target": "bias of the method, target",
     "mean_displacement_um": "mean displacement",
     "percent_created": "created",
     "percent_destroyed": "destroyed",
@@ -87,6 +88,10 @@ SHORT_NAMES = {
     "expansion_rms": "expansion, root mean square",
     "rotation_mean": "mean rotation",
     "rotation_rms": "rotation, root mean square",
+    "areal_expansion_mean": "mean areal expansion",
+    "areal_expansion_rms": "areal expansion, root mean square",
+    "anisotropy_mean": "mean anisotropy of the stretch",
+    "local_growth_rate_rms": "local growth rate, root mean square",
     "shift_response_long": "response to a shift along the body",
     "shift_response_short": "response to a shift across the body",
     "motion_rms_um": "whole motion, root mean square",
@@ -110,6 +115,15 @@ SHORT_NAMES = {
     "pose_runner_up_angle_deg": "next best pose, turn",
     "pose_runner_up_flipped": "next best pose, mirrored",
     **{name: _band_words(name) for name in BAND_NAMES},
+    "rim_um": "uncertainty of the outlines",
+    "error_bar_draws": "draws of the error bars",
+}
+# Beside the name of a quantity with error bars.
+_PART_WORDS = {"low": "low", "high": "high", "se": "standard error"}
+SHORT_NAMES |= {
+    column_name(name, part): f"{SHORT_NAMES.get(name, name)}, {words}"
+    for name in QUANTITIES
+    for part, words in _PART_WORDS.items()
 }
 STATUS_WORDS = {
     str(Status.converged): "converged",
@@ -130,7 +144,9 @@ STATUS_KINDS = {
 def status_word(status: str, *, has_warnings: bool = False) -> str:
     """A status as text; with warnings, one that says so."""
     word = STATUS_WORDS.get(status, status)
-    return f"{word}, read the warnings" if has_warnings else word
+    if not has_warnings:
+        return word
+    return "solved exactly, but read this" if status == Status.converged else f"{word}, read this"
 
 
 def status_kind(status: str, *, has_warnings: bool = False) -> str:

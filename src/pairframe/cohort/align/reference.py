@@ -13,6 +13,7 @@ import numpy as np
 
 from pairframe.alignment import Canvas, Similarity, canonical_pose
 from pairframe.alignment.align import FEWEST_PX
+from pairframe.alignment.landmarks import checked_landmark
 from pairframe.cohort.align.job import align_with, area_of, check_reference_px_size, read_area, read_landmark
 from pairframe.cohort.align.settings import AlignSettings
 from pairframe.cohort.align.tasks import MaskOfCohort, ReferenceRef
@@ -102,10 +103,18 @@ def choose_reference(masks: Sequence[MaskOfCohort], settings: AlignSettings, sca
     scores: list[list[float]] = [[] for _ in candidates]
     for i in range(len(read)):
         for j in range(i):
-            pose = align_with(*read[i], *read[j], settings)
-            scores[i].append(pose.iou_after)
-            scores[j].append(pose.iou_after)
+            iou = _iou(read[i], read[j], settings)
+            scores[i].append(iou)
+            scores[j].append(iou)
     return candidates[int(np.argmax([mean(one) for one in scores]))].mask_id
+
+
+def _iou(one: tuple[Mask, Mask | None], other: tuple[Mask, Mask | None], settings: AlignSettings) -> float:
+    """IoU of two candidates at their best pose; 0 if they cannot be aligned."""
+    try:
+        return align_with(*one, *other, settings).iou_after
+    except PairframeError:
+        return 0.0
 
 
 def place_reference(ref: ReferenceRef, mask_id: str | None, settings: AlignSettings) -> Reference:
@@ -157,8 +166,9 @@ def _look(one: MaskOfCohort, settings: AlignSettings) -> _Look:
             return _Look(1.0, 0)
         if settings.landmark is not None:
             mark = read_landmark(one.landmark)
-            if mark is None or mark.is_empty or mark.shape_hw != mask.shape_hw:
+            if mark is None or mark.is_empty:
                 return _Look(1.0, 0)
+            checked_landmark(mark, mask, "mask")
     except (PairframeError, OSError, MemoryError):  # its own row says why
         return _Look(1.0, 0)
     values = mask.values

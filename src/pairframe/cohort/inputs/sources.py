@@ -6,16 +6,19 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pairframe.cohort.inputs.manifest import absolute, read_frame_manifest, read_manifest
 from pairframe.cohort.inputs.pairing import Frame, in_order, natural_key, pair_frames
+from pairframe.cohort.inputs.stacks import stack_frames
 from pairframe.cohort.inputs.tables import SUFFIXES
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
-from pairframe.errors import ManifestError
-from pairframe.masks import count_pages, list_labels
+from pairframe.errors import InputError, ManifestError
+from pairframe.masks import MaskSpec, parse_spec
 from pairframe.masks.readers import FORMATS
+from pairframe.masks.spec import path_exists
+from pairframe.notices import Notice
 from pairframe.results import ResultStore
 from pairframe.results.store import OUR_NAMES
 
@@ -24,7 +27,7 @@ ALIGN_STATE = "align.json"
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
-def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTask]:
+def read_tasks(manifest: Manifest, pairing: str = "consecutive", axes: str | None = None) -> list[PairTask]:
     """All pairs to compare. Only names and headers are read, and nothing is written.
 
     Parameters
@@ -32,11 +35,14 @@ def read_tasks(manifest: Manifest, pairing: str = "consecutive") -> list[PairTas
     manifest : path or tasks
         A .csv, .tsv or .parquet table of pairs or frames; a folder of frames (one series), or of folders of frames (a
         series each); a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
-        is a series; a folder that `align_cohort` wrote; or tasks made by hand.
+        is a series, or with ``:all`` at its end all labels of a page are one mask; a folder that `align_cohort` wrote; or
+        tasks made by hand.
     pairing : str
         How frames make pairs; see `pair_frames`.
+    axes : str, optional
+        Letters of the axes of a stack, such as ``TZYX``; see `stack_frames`.
     """
-    tasks = _read(os.fspath(manifest), pairing) if isinstance(manifest, str | os.PathLike) else list(manifest)
+    tasks = _read(os.fspath(manifest), pairing, axes) if isinstance(manifest, str | os.PathLike) else list(manifest)
     check_tasks(tasks)
     return tasks
 
@@ -63,7 +69,7 @@ def read_frames(manifest: str | os.PathLike[str]) -> FrameTable:
     """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read."""
     text = os.fspath(manifest)
     table = _table(Path(text))
-    frames, names = (_frames(text), ()) if table is None else read_frame_manifest(table)
+    frames, names = (_frames(text)[0], ()) if table is None else read_frame_manifest(table)
     by_series: dict[str, list[Frame]] = {}
     for frame in frames:
         by_series.setdefault(frame.series, []).append(frame)
@@ -71,9 +77,13 @@ def read_frames(manifest: str | os.PathLike[str]) -> FrameTable:
     return FrameTable(tuple(ordered), names, Path.cwd() if table is None else table.parent)
 
 
-def _read(text: str, pairing: str) -> list[PairTask]:
+def _read(text: str, pairing: str, axes: str | None) -> list[PairTask]:
     table = _table(Path(text))
-    return pair_frames(_frames(text), pairing) if table is None else read_manifest(table, pairing)
+    if table is None:
+        frames, notices = _frames(text, axes)
+        return [replace(task, notices=notices) if notices else task for task in pair_frames(frames, pairing)]
+    _refuse_axes(text, axes)
+    return read_manifest(table, pairing)
 
 
 def _table(path: Path) -> Path | None:
@@ -83,21 +93,46 @@ def _table(path: Path) -> Path | None:
     return path / ALIGNED_MANIFEST if (path / ALIGNED_MANIFEST).is_file() else None
 
 
-def _frames(text: str) -> list[Frame]:
+def _frames(text: str, axes: str | None = None) -> tuple[list[Frame], tuple[Notice, ...]]:
+    """All masks of a stack, folder or pattern, and what to know about them."""
     path = Path(text)
-    if path.suffix.lower() in FORMATS and path.exists():
-        return _stack(path)
+    stack = _as_stack(text)
+    if stack is not None:
+        return stack_frames(stack, axes)
+    _refuse_axes(text, axes)
     if path.is_dir():
-        return _folder(path)
+        return _folder(path), ()
     if glob.has_magic(text):
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
         masks = [path for path in found if path.suffix.lower() in FORMATS and not _is_a_result(path)]
-        return _files(masks)
+        return _files(masks), ()
     raise ManifestError(
         f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
         f"{text!r}, " + ("which is none of these" if path.exists() else "which does not exist"),
         "check the path; a pattern needs quotes around it, such as 'masks/*.png'",
     )
+
+
+def _refuse_axes(text: str, axes: str | None) -> None:
+    if axes is not None:
+        raise ManifestError("axes with a stack of labels", f"axes={axes!r} with {text!r}", "leave axes out", "axes")
+
+
+def _as_stack(text: str) -> MaskSpec | None:
+    """The stack that a text names, such as ``labels.tif``, ``labels.tif:all`` or ``labels.npz/tracks``; None if it names none."""
+    if Path(text).suffix.lower() in SUFFIXES:
+        return None
+    try:
+        spec = parse_spec(text)
+    except InputError:
+        return None
+    if spec.path.suffix.lower() not in FORMATS or not path_exists(spec.path):
+        return None
+    if spec.page is not None:
+        raise ManifestError(
+            "a whole stack", f"one page of it, {text!r}", "leave the page out, or use pairframe compare"
+        )
+    return spec
 
 
 def _folder(folder: Path) -> list[Frame]:
@@ -177,15 +212,3 @@ def _numbers(stems: list[str]) -> list[str]:
     numbers = [name for (name,) in found]
     keys = {int(name) if name.isdigit() else name for name in numbers}
     return numbers if len(keys) == len(stems) else stems
-
-
-def _stack(path: Path) -> list[Frame]:
-    """A frame per id and page; pages without the id are left out."""
-    spec = absolute(str(path), Path.cwd())
-    pages = count_pages(spec)
-    frames = []
-    for page in range(pages):
-        for label in list_labels(spec, page=page):
-            mask = MaskRef(f"{spec}@{page}:{label}", f"{path.name}@{page}:{label}")
-            frames.append(Frame(str(label), str(page), mask))
-    return frames

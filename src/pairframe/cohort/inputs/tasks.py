@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pairframe.errors import ManifestError, StoreRowError
+from pairframe.notices import Notice
 from pairframe.results.schema import BY_NAME, checked_extra
 
 Scalar = str | int | float | bool | None
@@ -64,6 +65,8 @@ class PairTask:
         Labels for the table.
     frames_apart : float, optional
         Frames of a series from source to target: 1 for neighbours. None if the two are of different series.
+    notices : tuple of Notice
+        Remarks about how the pair was found; its result has them too.
     """
 
     pair_id: str
@@ -71,6 +74,7 @@ class PairTask:
     target: MaskRef
     carried: Mapping[str, Scalar] = field(default_factory=dict)
     frames_apart: float | None = 1.0
+    notices: tuple[Notice, ...] = ()
 
     def follows(self, other: PairTask) -> bool:
         """Whether the target of `other` is the source of this pair, as in a series: its solution is the best start."""

@@ -16,6 +16,7 @@ from pairframe.frame.bucket import ShapeHW
 from pairframe.masks import MaskSpec, canvas_shape, mass_density, parse_spec, read_mask
 from pairframe.parallel.threads import n_cores
 from pairframe.pipeline import frame_of
+from pairframe.pipeline.clean import cleaned
 from pairframe.problem import TransportConfig
 
 MAX_CHUNK = 16
@@ -64,7 +65,9 @@ def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     is_density = config.mass.takes_density
     try:
         a, b = (
-            mass_density(read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density), config.mass_mode)
+            mass_density(
+                cleaned(read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density), config), config.mass_mode
+            )
             for mask in (task.source, task.target)
         )
         return frame_of(a, b, config).work_shape_hw

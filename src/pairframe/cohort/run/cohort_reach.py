@@ -21,6 +21,7 @@ from pairframe.errors import PairframeError
 from pairframe.masks import mass_density, read_mask
 from pairframe.masks.pieces import typical_length
 from pairframe.parallel.threads import n_cores
+from pairframe.pipeline.clean import cleaned
 from pairframe.problem import Scales, TransportConfig
 from pairframe.problem.reach import default_reach_um, needs_reach
 from pairframe.results import ResultStore, disk
@@ -101,13 +102,14 @@ def _read(store: ResultStore) -> CohortReach | None:
 
 
 def _settings(config: TransportConfig) -> list[object]:
-    return [config.px_size_um, config.mass_mode, config.blur_um, config.epsilon]
+    cleaning = [config.invert, config.min_area_um2, config.largest, config.fill_holes] if config.cleans else []
+    return [config.px_size_um, config.mass_mode, config.blur_um, config.epsilon, *cleaning]
 
 
 def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> tuple[float, Units] | None:
     """The reach of a mask alone, and its units; None for an empty mask, or one that cannot be read: its pair says why."""
     try:
-        mask = read_mask(ref.spec, px_size_um=ref.px_size_um, density=config.mass.takes_density)
+        mask = cleaned(read_mask(ref.spec, px_size_um=ref.px_size_um, density=config.mass.takes_density), config)
         px_size_um = config.px_size_um or mask.px_size_um
         density = mass_density(mask, config.mass_mode, px_size_um)
         if not density.any():

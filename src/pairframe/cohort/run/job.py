@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ class Job:
         try:
             with at_most(1):
                 result = _compare(*cache.read(task, self.config), self.config, start)
+                result = replace(result, notices=(*task.notices, *result.notices))
         except Exception as error:  # one pair of thousands: record the error and go on with the others
             return _Solve(task, key, time.perf_counter() - began, None, error)
         return _Solve(task, key, time.perf_counter() - began, result, None)

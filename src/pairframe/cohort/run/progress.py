@@ -23,11 +23,11 @@ class CohortProgress:
     ----------
     phase : str
         ``scanning`` (of masks before the first pair, if it takes more than a second), ``solving``, ``stopping`` (after
-        Ctrl-C) or ``report``.
+        Ctrl-C), ``body axis`` or ``report``.
     done, failed, skipped : int
         Pairs solved and failed in this run, and pairs left as they were because they are unchanged.
     total : int
-        All pairs of the manifest; in the phases ``scanning`` and ``report``, all items to read or to draw (counted by `done`).
+        All pairs of the manifest; in the phases ``scanning``, ``body axis`` and ``report``, all items to read or to draw (counted by `done`).
     seconds : float
         Since the phase began.
     unit : str
@@ -57,6 +57,8 @@ class CohortProgress:
         """One line for a person."""
         if self.phase == "scanning":
             return f"reading masks: {self.done} of {self.total}"
+        if self.phase == "body axis":
+            return f"body axis: {self.done} of {self.total} pairs"
         if self.phase == "report":
             return f"report: {self.done} of {self.total} {self.unit} drawn"
         words = [f"{self.skipped + self.done + self.failed} of {self.total} {self.unit}", f"{self.failed} failed"]

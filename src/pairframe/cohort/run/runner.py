@@ -53,6 +53,8 @@ class CohortSummary:
         Of this run.
     reach : CohortReach, optional
         The reach of all pairs, if none was given.
+    warned : int
+        Pairs solved in this run whose notices should be read before their numbers are used.
     """
 
     done: int
@@ -62,6 +64,7 @@ class CohortSummary:
     seconds: float
     unreachable: int = 0
     reach: CohortReach | None = None
+    warned: int = 0
 
 
 def run_cohort(
@@ -70,6 +73,7 @@ def run_cohort(
     config: TransportConfig | None = None,
     *,
     pairing: str = "consecutive",
+    axes: str | None = None,
     jobs: int | None = None,
     client: AnyClient | str | None = None,
     retry_failed: bool = False,
@@ -81,7 +85,7 @@ def run_cohort(
 
     Parameters
     ----------
-    manifest, pairing
+    manifest, pairing, axes
         See `read_tasks`.
     out : path
         Folder of results; see `ResultStore`. Nothing outside of it is written.
@@ -109,7 +113,7 @@ def run_cohort(
     n_jobs = checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
-    tasks = with_frame_interval(read_tasks(manifest, pairing), frame_interval_min)
+    tasks = with_frame_interval(read_tasks(manifest, pairing, axes), frame_interval_min)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()
@@ -145,7 +149,7 @@ def run_cohort(
         tally.check_complete()
     seconds = time.monotonic() - began
     return CohortSummary(
-        tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, len(plan.unreachable), reach
+        tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, len(plan.unreachable), reach, tally.warned
     )
 
 

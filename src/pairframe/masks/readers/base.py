@@ -37,6 +37,8 @@ class ImageSource:
         Number of values to decode for one page, if that is more than H * W.
     read_ids : callable or None
         Like `read_page`, for files whose label ids differ from their grey values, such as indices into a palette.
+    axes : str or None
+        Letters of the axes of `shape`, such as ``TYX``, if the file names them.
     instead_of_labels : str or None
         If labels were opened by default, the inner path of the image that may hold a density.
     is_coverage : bool
@@ -51,6 +53,7 @@ class ImageSource:
     read_ids: Callable[[int], NDArray[Any]] | None = None
     instead_of_labels: str | None = None
     is_coverage: bool = False
+    axes: str | None = None
 
     @property
     def page_count(self) -> int:

@@ -82,6 +82,7 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
             px_size_yx_um=lambda page: _px_size_yx_um(tiff, series, page // pages_each, path),
             is_coverage=np.dtype(first.dtype).kind == "f" and COVERAGE_NOTE in (tiff.ome_metadata or ""),
             decoded_px=page_px * keyframe.samplesperpixel if one_by_one or first.is_truncated else first.size,
+            axes=_axes(first, len(shape)) if len(series) == 1 else None,
         )
 
 
@@ -101,6 +102,12 @@ def _equal_series(tiff: TiffFile, path: Path) -> list[TiffPageSeries]:
 
 def _has_channels(series: TiffPageSeries) -> bool:
     return bool(series.axes.endswith("S")) and len(series.shape) > 2
+
+
+def _axes(series: TiffPageSeries, n_axes: int) -> str | None:
+    """The letters of the axes as ImageJ and OME name them; None if they are unknown, which tifffile calls I or Q."""
+    axes = str(series.axes)[:n_axes]
+    return axes if len(axes) == n_axes and axes.endswith("YX") and not set(axes) & set("IQ") else None
 
 
 def _read_plane(tiff: TiffFile, series: TiffPageSeries, index: int, one_by_one: bool) -> NDArray[Any]:

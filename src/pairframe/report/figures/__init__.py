@@ -5,8 +5,13 @@ It reads no files and solves nothing.
 """
 
 from pairframe.report.figures.arrows import N_ARROWS, velocity_arrows
+from pairframe.report.figures.axis import AXIS_SIZE_IN, axis_figure, axis_map
+from pairframe.report.figures.contact_sheet import Tile, contact_sheet
 from pairframe.report.figures.convergence import convergence_plot
+from pairframe.report.figures.drift import drift_figure
+from pairframe.report.figures.flows import flow_figure, flow_matrix, flow_ribbons
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
+from pairframe.report.figures.lineage import track_colours, write_lineage_movie
 from pairframe.report.figures.morph import morph_strip
 from pairframe.report.figures.motion import (
     created_on_target_map,
@@ -23,6 +28,13 @@ from pairframe.report.figures.panels import (
     destroyed_map,
     pair_overlay,
     speed_map,
+)
+from pairframe.report.figures.strain import (
+    anisotropy_map,
+    areal_expansion_map,
+    local_growth_map,
+    strain_figure,
+    strain_size_in,
 )
 from pairframe.report.figures.summary import result_overview, summary_figure, summary_size_in
 from pairframe.report.figures.sweep import sweep_figure, sweep_size_in
@@ -43,6 +55,7 @@ from pairframe.report.style import (
 )
 
 __all__ = [
+    "AXIS_SIZE_IN",
     "BUCKET_COLOUR",
     "CREATED_COLOUR",
     "CREATED_MAP",
@@ -55,7 +68,13 @@ __all__ = [
     "SPEED_MAP",
     "TARGET_COLOUR",
     "Interpolation",
+    "Tile",
     "add_scale_bar",
+    "anisotropy_map",
+    "areal_expansion_map",
+    "axis_figure",
+    "axis_map",
+    "contact_sheet",
     "convergence_plot",
     "cost_source_map",
     "cost_target_map",
@@ -63,8 +82,13 @@ __all__ = [
     "created_on_target_map",
     "deformation_arrows",
     "destroyed_map",
+    "drift_figure",
+    "flow_figure",
+    "flow_matrix",
+    "flow_ribbons",
     "frame_overview",
     "interpolation_frames",
+    "local_growth_map",
     "morph_strip",
     "motion_figure",
     "motion_size_in",
@@ -72,12 +96,16 @@ __all__ = [
     "pair_overlay",
     "result_overview",
     "speed_map",
+    "strain_figure",
+    "strain_size_in",
     "summary_figure",
     "summary_size_in",
     "sweep_figure",
     "sweep_size_in",
     "thumbnail",
+    "track_colours",
     "velocity_arrows",
     "whole_motion_arrows",
+    "write_lineage_movie",
     "write_movie",
 ]

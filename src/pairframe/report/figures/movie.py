@@ -50,7 +50,7 @@ def write_movie(result: TransportResult, path: str | os.PathLike[str], n: int = 
         raise OutputError(f"a movie file ending in {', '.join(FORMATS)}", repr(path.name), "e.g. morph.gif")
     pictures = list(movie_frames(result, n))
     if form == "GIF":
-        pictures = _one_palette(pictures)
+        pictures = one_palette(pictures)
     durations = [FRAME_MS] * len(pictures)
     durations[0] = durations[-1] = END_MS
     content = io.BytesIO()
@@ -103,7 +103,7 @@ def _captioned(result: TransportResult, picture: Float, rims: list[tuple[Bool, s
     _scale_and_time(draw, result, (whole.width, size[1] + 26), zoom, time)
     if result.status in UNFINISHED:
         draw.rectangle((0, 0, whole.width, 17), fill=WARNING_COLOUR)
-        draw.text((4, 1), f"not converged: {result.status}", fill="white", font=_font(12))
+        draw.text((4, 1), f"not converged: {result.status}", fill="white", font=font(12))
     return whole
 
 
@@ -111,12 +111,12 @@ def _legend(draw: ImageDraw.ImageDraw, top: int) -> None:
     x = 8
     for name, colour in (("moves", MOVED_COLOUR), ("created", CREATED_COLOUR), ("destroyed", DESTROYED_COLOUR)):
         draw.rectangle((x, top + 2, x + 11, top + 12), fill=colour)
-        draw.text((x + 16, top), name, fill="black", font=_font(12))
-        x += 26 + round(draw.textlength(name, font=_font(12)))
+        draw.text((x + 16, top), name, fill="black", font=font(12))
+        x += 26 + round(draw.textlength(name, font=font(12)))
     for name, colour in (("source", SOURCE_COLOUR), ("target", TARGET_COLOUR)):
         draw.line((x, top + 7, x + 12, top + 7), fill=colour, width=2)
-        draw.text((x + 16, top), name, fill="black", font=_font(12))
-        x += 26 + round(draw.textlength(name, font=_font(12)))
+        draw.text((x + 16, top), name, fill="black", font=font(12))
+        x += 26 + round(draw.textlength(name, font=font(12)))
 
 
 def _scale_and_time(
@@ -127,8 +127,8 @@ def _scale_and_time(
     length = round_length(0.25 * width * px_um)
     draw.rectangle((8, top + 6, 8 + round(length / px_um), top + 9), fill="black")
     text = f"{length:g} {result.units.length_text}"
-    draw.text((14 + round(length / px_um), top), text, fill="black", font=_font(12))
-    draw.text((width - 8, top), f"t = {time:.2f}", fill="black", font=_font(12), anchor="ra")
+    draw.text((14 + round(length / px_um), top), text, fill="black", font=font(12))
+    draw.text((width - 8, top), f"t = {time:.2f}", fill="black", font=font(12), anchor="ra")
 
 
 def _rim(mask: Image.Image) -> Image.Image:
@@ -140,7 +140,7 @@ def _rim(mask: Image.Image) -> Image.Image:
     return ImageChops.subtract(mask, inner.crop((1, 1, mask.width + 1, mask.height + 1)))
 
 
-def _one_palette(pictures: list[Image.Image]) -> list[Image.Image]:
+def one_palette(pictures: list[Image.Image]) -> list[Image.Image]:
     """All frames in the same 256 colours including white, to avoid flicker and a grey background."""
     from PIL import Image
 
@@ -162,7 +162,7 @@ def _one_palette(pictures: list[Image.Image]) -> list[Image.Image]:
     return indexed
 
 
-def _font(size_px: int) -> ImageFont.FreeTypeFont:
+def font(size_px: int) -> ImageFont.FreeTypeFont:
     """DejaVu Sans, which comes with matplotlib and has a micro sign."""
     import matplotlib
     from PIL import ImageFont

@@ -108,9 +108,8 @@ def _shown_box(frames: Sequence[Frame], reference: Mask) -> BoxYX:
     margin = max(2, round(0.04 * max(rows[-1] - rows[0], columns[-1] - columns[0])))
     height, width = reference.shape_hw
     top, left = max(0, int(rows[0]) - margin), max(0, int(columns[0]) - margin)
-    return BoxYX(
-        top, left, min(height, int(rows[-1]) + 1 + margin) - top, min(width, int(columns[-1]) + 1 + margin) - left
-    )
+    bottom, right = min(height, int(rows[-1]) + 1 + margin), min(width, int(columns[-1]) + 1 + margin)
+    return BoxYX(top, bottom, left, right)
 
 
 def _drawn(frame: Frame, reference: Mask, box: BoxYX) -> _Drawn:

@@ -11,11 +11,14 @@ from pairframe.report.html.assets import render
 from pairframe.report.html.motion_section import motion_section
 from pairframe.report.html.pictures import View
 from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
+from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
 from pairframe.results.formatting import number, scientific, share
 from pairframe.results.row_units import units_of
-from pairframe.results.schema import ABOUT_THE_PAIR, COLUMNS
+from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
+from pairframe.units import pretty
 
+BAR_WIDTH = 200  # units of the drawing
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
 
 
@@ -33,6 +36,8 @@ def pair_page(
     view: View | None,
     damage: str | None,
     *,
+    has_flows: bool = False,
+    sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
     after: Neighbour | None = None,
@@ -49,6 +54,10 @@ def pair_page(
         About its pictures; None when there are none.
     damage : str, optional
         Why the maps could not be read.
+    has_flows : bool
+        Whether the flows between labels are drawn.
+    sweep : str, optional
+        Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
         Labels beside the fixed columns.
     before, after : Neighbour, optional
@@ -62,11 +71,15 @@ def pair_page(
         page=page,
         view=view,
         damage=damage,
+        has_flows=has_flows,
+        sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
         status_word=status_word(row["status"], has_warnings=bool(row["warnings"])),
         status_kind=status_kind(row["status"], has_warnings=bool(row["warnings"])),
         tiles=_tiles(row),
+        error_bars=_error_bars(row),
+        error_bars_words=_error_bars_words(row),
         certificate=_certificate(row, config),
         notices=notices_of(row),
         motion=motion_section(row),
@@ -97,7 +110,7 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
                 "name": kind,
                 "value": f"{number(percent, '%')} %" if percent is not None else "–",
                 "note": f"of the {of}: {amount}",
-                "floor": f"{'within the' if below else ''} noise floor {share(row[floor])}".strip(),
+                "floor": f"{'within the ' if below else ''}bias of the method {share(row[floor])}",
             }
         )
     moved_share = f"{number(100 * moved / total, '%')} %" if total else "–"
@@ -120,9 +133,62 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     return tiles
 
 
+def _error_bars(row: PlainRow) -> list[dict[str, str]]:
+    """The main numbers with their intervals, and where these lie on a scale from 0 to the upper end."""
+    if row["error_bar_draws"] is None:
+        return []
+    units, found = units_of(row), []
+    for name in QUANTITIES:
+        value, low, high, se = (row[name], *(row[column_name(name, part)] for part in PARTS))
+        column = BY_NAME[name].unit
+        # Created and destroyed are drawn on one scale.
+        most = high
+        if column == "%":
+            most = (
+                100.0
+                if name == "percent_moved"
+                else max(row["percent_created_high"] or 0, row["percent_destroyed_high"] or 0)
+            )
+        known = None not in (value, low, high) and most > 0
+        found.append(
+            {
+                "name": short_name(name),
+                "value": number(value, column),
+                "low": number(low, column),
+                "high": number(high, column),
+                "se": number(se, column),
+                "unit": unit(name, units, is_euclidean=is_euclidean(row)),
+                "left": f"{BAR_WIDTH * low / most:.2f}" if known else "",
+                "width": f"{BAR_WIDTH * (high - low) / most:.2f}" if known else "",
+                "at": f"{BAR_WIDTH * value / most:.2f}" if known else "",
+            }
+        )
+    return found
+
+
+def _error_bars_words(row: PlainRow) -> str:
+    """Where the error bars come from, and what they do not cover."""
+    if row["error_bar_draws"] is None:
+        return (
+            "No error bars were asked for. The bias of the method above is what it reports when nothing happens; it says nothing about "
+            "the segmentation. For that, compare again with --error-bars."
+        )
+    rim = row["rim_um"]
+    if rim is None:
+        cause = f"if the outlines are as uncertain as the {number(row['error_bar_draws'])} segmentations differ"
+    else:
+        cause = f"if the outlines are uncertain by {number(rim)} {units_of(row).length_text} (one standard deviation)"
+    return (
+        f"The interval that holds the true number with a probability of about 95 %, {cause}. It covers errors of the segmentation alone, "
+        "not the choice of reach and hypothesis."
+    )
+
+
 def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
     """The certificate of a solve in plain words, and the engine that solved it."""
-    cost = unit("objective", units_of(row), is_euclidean=is_euclidean(row))
+    cost = unit("objective_um2", units_of(row), is_euclidean=is_euclidean(row))
+    work_px = (row["px_size_um"] or 1.0) * (row["downsample_factor"] or 1)
+    to_um = work_px if is_euclidean(row) else work_px**2
     gap, error = scientific(row["relative_gap"]), scientific(row["marginal_error"])
     if row["status"] in (Status.empty_source, Status.empty_target):
         sentence = "One mask is empty, so there is nothing to solve: the answer is exact."
@@ -130,8 +196,8 @@ def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
         sentence = "There is no answer: the numbers left the range of floating point. Nothing is certified."
     else:
         sentence = (
-            f"The total cost of moving, creating and destroying mass (the objective) is {number(row['objective'])} {cost}. "
-            f"It is proved that no other plan is cheaper by more than {number(row['gap'])}, a relative gap of {gap}. The masses "
+            f"The total cost of moving, creating and destroying mass (the objective) is {number(to_um * row['objective'])} {cost}. "
+            f"It is proved that no other plan is cheaper by more than {number(to_um * row['gap'])}, a relative gap of {gap}. The masses "
             f"of both masks are reproduced to within {error} (marginal error). The requested tolerance (tol) was "
             f"{scientific(config.get('tol'), 0)}."
         )

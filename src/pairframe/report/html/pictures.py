@@ -13,18 +13,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairframe import files, plain_json
+from pairframe.axis.table import drawn_axis
 from pairframe.report.figures import (
+    AXIS_SIZE_IN,
     CREATED_COLOUR,
     DESTROYED_COLOUR,
     SOURCE_COLOUR,
     SPEED_MAP,
     TARGET_COLOUR,
+    axis_figure,
     convergence_plot,
+    flow_figure,
     motion_figure,
     motion_size_in,
     new_figure,
+    strain_figure,
+    strain_size_in,
     summary_figure,
     summary_size_in,
+    sweep_figure,
+    sweep_size_in,
     thumbnail,
 )
 from pairframe.report.images import fitted, to_image
@@ -41,10 +49,11 @@ from pairframe.report.view import (
     lifted_speed,
     top_of,
 )
-from pairframe.results import TransportResult
+from pairframe.results import Sweep, TransportResult
 from pairframe.types import Float
 
 if TYPE_CHECKING:
+    import pandas as pd
     from PIL import Image
 
 PICTURES_VERSION = 5  # raised when the pictures change: older ones are made again
@@ -76,6 +85,8 @@ class View:
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
         Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
+    has_strain, has_axis : bool
+        Whether the strain, and the profile along the body axis, are drawn.
     """
 
     frame_hw_px: tuple[int, int]
@@ -87,6 +98,8 @@ class View:
     has_figures: bool
     has_convergence: bool
     n_morph: int
+    has_strain: bool = False
+    has_axis: bool = False
 
 
 def make_pictures(seen: Seen, folder: Path) -> View:
@@ -118,7 +131,12 @@ def make_pictures(seen: Seen, folder: Path) -> View:
 
 
 def make_figures(
-    result: TransportResult, folder: Path, summary: bytes | None = None, *, frame_interval_min: float | None = None
+    result: TransportResult,
+    folder: Path,
+    summary: bytes | None = None,
+    profile: pd.DataFrame | None = None,
+    *,
+    frame_interval_min: float | None = None,
 ) -> View:
     """Write all pictures of a result: the light ones, and the drawn figures and the morph.
 
@@ -126,6 +144,8 @@ def make_figures(
     ----------
     summary : bytes, optional
         Its summary figure (PNG) if drawn before: drawing it takes most of a second.
+    profile : DataFrame, optional
+        Its profile along the body axis, to be drawn too.
     frame_interval_min : float, optional
         Minutes between the frames.
     """
@@ -140,10 +160,40 @@ def make_figures(
         drawn = figure_png(result, motion_figure, motion_size_in(result))
         files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
+    if result.work.strain is not None:
+        files.replace_file(
+            folder / "strain.png", figure_png(result, strain_figure, strain_size_in(result)), flush=False
+        )
+    if profile is not None:
+        axis = drawn_axis(result, profile)
+        along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
+        files.replace_file(folder / "axis.png", figure_png(result, along, AXIS_SIZE_IN), flush=False)
     n_morph = N_MORPH if has_moved(result) else 0
-    view = replace(view, has_figures=True, has_convergence=bool(result.work.trace), n_morph=n_morph)
+    view = replace(
+        view,
+        has_figures=True,
+        has_convergence=bool(result.work.trace),
+        n_morph=n_morph,
+        has_strain=result.work.strain is not None,
+        has_axis=profile is not None,
+    )
     _write_stamp(folder, view)
     return view
+
+
+def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
+    """Draw the flows between the labels of a pair; an old picture is removed if there are none."""
+    (folder / "flows.png").unlink(missing_ok=True)
+    if len(table):
+        files.replace_file(folder / "flows.png", flow_png(table), flush=False)
+
+
+def flow_png(table: pd.DataFrame) -> bytes:
+    """PNG of the flows between labels; see `flow_figure`."""
+    figure = flow_figure(table, new_figure(11.0, 5.0))
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
+    return content.getvalue()
 
 
 def known_view(folder: Path) -> View | None:
@@ -224,6 +274,15 @@ def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple
     """PNG of a figure of that width and height in inches, drawn by ``draw(result, figure)``."""
     figure = new_figure(*size_in)
     draw(result, figure)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
+    return content.getvalue()
+
+
+def sweep_png(sweep: Sweep) -> bytes:
+    """PNG of the figure of a sweep."""
+    figure = new_figure(*sweep_size_in(sweep))
+    sweep_figure(sweep, figure)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=DPI, facecolor="white")
     return content.getvalue()

@@ -1,0 +1,183 @@
+"""Does the lineage find planted divisions, fusions, appearances and disappearances, and real links?
+
+    PAIRFRAME_DATA=... python benchmarks/lineage.py [--quick] [planted] [real]
+
+Planted: crowded scenes with about 1000 events in all, by how far cells move. Real: links against the tracks that come with
+the data. Both beside linking by overlap: plain IoU, and shares of overlap under the same rule as the flows. Everything is
+counted, nothing is timed. Writes benchmarks/out/lineage.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pairframe as pf
+from harness import write_json
+from pairframe.regions import LinkRule, lineage
+from pairframe.testing import cell_scene
+
+Links = set[tuple[int, int]]
+
+
+def overlaps(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Labels of every overlapping pair, its pixels, and the areas of both."""
+    both = (source > 0) & (target > 0)
+    pairs, count = np.unique(np.stack([source[both], target[both]]), axis=1, return_counts=True)
+    area_source, area_target = np.bincount(source.ravel()), np.bincount(target.ravel())
+    return pairs[0], pairs[1], count, area_source[pairs[0]], area_target[pairs[1]]
+
+
+def by_iou(source: np.ndarray, target: np.ndarray, least: float = 0.1) -> Links:
+    """Every target with the source of the highest IoU, and every source with the target of the highest."""
+    k, t, n, a, b = overlaps(source, target)
+    iou = n / (a + b - n)
+    links: Links = set()
+    for ends in (k, t):
+        for label in np.unique(ends):
+            own = np.flatnonzero(ends == label)
+            best = own[iou[own].argmax()]
+            if iou[best] >= least:
+                links.add((int(k[best]), int(t[best])))
+    return links
+
+
+def by_overlap(source: np.ndarray, target: np.ndarray, rule: LinkRule) -> Links:
+    """The rule of the lineage with shares of overlap instead of flows."""
+    k, t, n, a, b = overlaps(source, target)
+    kept = (np.maximum(n / a, n / b) >= rule.most) & (np.minimum(n / a, n / b) >= rule.least)
+    return set(zip(k[kept].tolist(), t[kept].tolist(), strict=True))
+
+
+def events_of(links: Links, source: np.ndarray, target: np.ndarray) -> set[tuple[Any, ...]]:
+    """All events but plain continuations, each with the labels that take part."""
+    children: dict[int, set[int]] = {int(k): set() for k in np.unique(source[source > 0])}
+    parents: dict[int, set[int]] = {int(k): set() for k in np.unique(target[target > 0])}
+    for k, t in links:
+        children[k].add(t)
+        parents[t].add(k)
+    found: set[tuple[Any, ...]] = set()
+    for k, ends in children.items():
+        if len(ends) != 1:
+            found.add(("splits" if ends else "vanishes", k, tuple(sorted(ends))))
+    for t, ends in parents.items():
+        if len(ends) != 1:
+            found.add(("merges" if ends else "appears", t, tuple(sorted(ends))))
+    return found
+
+
+def counts(found: set[Any], truth: set[Any]) -> np.ndarray:
+    """True positives, found, true."""
+    return np.array([len(found & truth), len(found), len(truth)])
+
+
+def f1(count: np.ndarray) -> float:
+    return round(float(2 * count[0] / (count[1] + count[2])), 4) if count[1] + count[2] else 1.0
+
+
+def planted(quick: bool) -> list[dict[str, Any]]:
+    rows = []
+    for shift_px, n_scenes in ((3.0, 12), (6.0, 3)):
+        total: dict[str, np.ndarray] = {}
+        events: dict[str, int] = {}
+        for seed in range(1 if quick else n_scenes):
+            scene = cell_scene(seed, n_side=10 if quick else 18, shift_px=shift_px)
+            truth = set(scene.links)
+            happened = events_of(truth, scene.source, scene.target)
+            for event in happened:
+                events[event[0]] = events.get(event[0], 0) + 1
+            links = lineage([scene.source, scene.target]).links
+            found = {
+                "flow": set(zip(links["source_label"].tolist(), links["target_label"].tolist(), strict=True)),
+                "overlap": by_overlap(scene.source, scene.target, LinkRule()),
+                "iou": by_iou(scene.source, scene.target),
+            }
+            for name, chosen in found.items():
+                total[f"{name}_links"] = total.get(f"{name}_links", 0) + counts(chosen, truth)
+                seen = events_of(chosen, scene.source, scene.target)
+                total[f"{name}_events"] = total.get(f"{name}_events", 0) + counts(seen, happened)
+        row = {"shift_px": shift_px, "events": events, **{f"f1_{name}": f1(count) for name, count in total.items()}}
+        rows.append(row)
+        scores = ", ".join(f"{name} {f1(count)}" for name, count in total.items())
+        print(
+            f"planted, cells of 24 px moved by up to {shift_px:g} px: {sum(events.values())} events {events}; F1: {scores}"
+        )
+    return rows
+
+
+def tracked(name: str, labels: np.ndarray, config: pf.TransportConfig | None) -> dict[str, Any]:
+    """Links against labels that are the same in all frames."""
+    found = lineage(labels, config)
+    total: dict[str, np.ndarray] = {}
+    for frame, (source, target) in enumerate(pairwise(labels)):
+        truth = {(int(k), int(k)) for k in np.intersect1d(source[source > 0], target[target > 0])}
+        own = found.links[found.links["frame"] == frame]
+        chosen = {
+            "flow": set(zip(own["source_label"].tolist(), own["target_label"].tolist(), strict=True)),
+            "overlap": by_overlap(source, target, LinkRule()),
+            "iou": by_iou(source, target),
+        }
+        for method, links in chosen.items():
+            total[method] = total.get(method, 0) + counts(links, truth)
+    scores = {
+        method: {"f1": f1(n), "missed": int(n[2] - n[0]), "extra": int(n[1] - n[0]), "of": int(n[2])}
+        for method, n in total.items()
+    }
+    print(f"{name}: {scores}; {found}")
+    return {"data": name, "links": scores, "events": found.events}
+
+
+def untracked(name: str, labels: np.ndarray, config: pf.TransportConfig | None) -> dict[str, Any]:
+    """Events where the data have no tracks, beside those of overlap."""
+    found = lineage(labels, config)
+    kinds: dict[str, dict[str, int]] = {"flow": {}, "overlap": {}}
+    agree = np.zeros(3, dtype=int)
+    for frame, (source, target) in enumerate(pairwise(labels)):
+        own = found.links[found.links["frame"] == frame]
+        chosen = {
+            "flow": set(zip(own["source_label"].tolist(), own["target_label"].tolist(), strict=True)),
+            "overlap": by_overlap(source, target, LinkRule()),
+        }
+        agree += counts(chosen["flow"], chosen["overlap"])
+        for method, links in chosen.items():
+            for event in events_of(links, source, target):
+                kinds[method][event[0]] = kinds[method].get(event[0], 0) + 1
+    n_objects = [len(np.unique(frame[frame > 0])) for frame in labels]
+    print(f"{name}: objects {n_objects}; events {kinds}; links of flow and overlap agree to F1 {f1(agree)}")
+    return {"data": name, "objects": n_objects, "events": kinds, "agreement_with_overlap": f1(agree)}
+
+
+def real(quick: bool) -> list[dict[str, Any]]:
+    folder = Path(os.environ.get("PAIRFRAME_DATA", ""))
+    if not (folder / "usiigaci_t98g_tracked_37f.npz").exists():
+        print("PAIRFRAME_DATA does not name a folder with the real data: nothing to measure")
+        return []
+
+    def labels(name: str, n: int) -> np.ndarray:
+        with np.load(folder / name) as found:
+            return np.asarray(found["labels"][: 4 if quick else n], dtype=np.int64)
+
+    coarse = pf.TransportConfig(downsample_factor=4)
+    drifting = pf.TransportConfig(downsample_factor=4, align="shift")
+    return [
+        tracked("T98G cells (machine tracks)", labels("usiigaci_t98g_tracked_37f.npz", 13), coarse),
+        untracked("E. coli colony on a drifting stage", labels("ecoli_trpL_colony_20f.npz", 20), drifting),
+        untracked("laptrack, cell segmentation", labels("laptrack_cell_segmentation_10f.npz", 10), None),
+        untracked("laptrack, interactive fix", labels("laptrack_interactive_fix_6f.npz", 6), None),
+    ]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("rows", nargs="*", default=["planted", "real"])
+    given = parser.parse_args()
+    jobs = {"planted": planted, "real": real}
+    content = {name: jobs[name](given.quick) for name in given.rows}
+    if not given.quick:
+        write_json("lineage", content)

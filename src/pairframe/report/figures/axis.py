@@ -1,0 +1,97 @@
+"""A profile along the body axis beside the axis itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairframe.axis import BodyAxis
+from pairframe.report.figures.axes import title
+from pairframe.report.style import (
+    CREATED_COLOUR,
+    DESTROYED_COLOUR,
+    SMALL_SIZE,
+    SOURCE_COLOUR,
+    TARGET_COLOUR,
+    colour_map,
+)
+from pairframe.report.view import frame_box, in_frame, outline, show
+from pairframe.results import TransportResult
+from pairframe.results.formatting import in_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+S_MAP = "viridis"
+AXIS_SIZE_IN = (13.0, 6.0)
+
+
+def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
+    """The coordinate S on the source, its tenths as lines, and the centreline with head and tail."""
+    s = in_frame(result, axis.s)
+    show(result, s, ax, cmap=colour_map(S_MAP), vmin=0.0, vmax=1.0)
+    corner, px = frame_box(result), result.units.px_size
+    ys, xs = np.indices(s.shape)
+    ax.contour(
+        xs + corner.x0 + 0.5, ys + corner.y0 + 0.5, s, levels=np.arange(0.1, 0.95, 0.1), colors="white", linewidths=0.7
+    )
+    outline(result, result.work.mass_target, ax, TARGET_COLOUR)
+    y, x = axis.centreline_yx_um.T / px
+    ax.plot(x, y, color="black", lw=1.4)
+    for name, end in (("head", 0), ("tail", -1)):
+        ax.annotate(
+            name,
+            (x[end], y[end]),
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            fontsize=SMALL_SIZE,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.0},
+        )
+        ax.plot(x[end], y[end], "o", color="black", ms=4)
+    how = {
+        "thickest": "head: the thicker end",
+        "ambiguous": "HEAD AND TAIL CANNOT BE TOLD APART",
+        "landmark": "head: by the landmark",
+        "reference": "head: as in the frame before",
+    }[axis.orientation]
+    return title(
+        ax, f"body axis, {in_words(axis.length_um)} {result.units.length_text} long", f"{how}; outline: target"
+    )
+
+
+def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, figure: Figure) -> Figure:
+    """The axis, and profiles along it: created and destroyed mass, displacement, thickness."""
+    grid = figure.add_gridspec(3, 2)
+    axis_map(result, axis, figure.add_subplot(grid[:, 0]))
+    thick = figure.add_subplot(grid[2, 1])
+    mass, moved = (figure.add_subplot(grid[row, 1], sharex=thick) for row in (0, 1))
+    low, high = profile["s_low"].to_numpy(float), profile["s_high"].to_numpy(float)
+    middle, width = 0.5 * (low + high), high - low
+    mass.bar(middle, profile["mass_created"], width, color=CREATED_COLOUR, label="created")
+    mass.bar(middle, -profile["mass_destroyed"], width, color=DESTROYED_COLOUR, label="destroyed")
+    mass.set_ylabel("mass", fontsize=SMALL_SIZE)
+    unit = result.units.length_text
+    moved.plot(middle, profile["displacement_along_um"], color=SOURCE_COLOUR, marker=".", label="towards the tail")
+    moved.plot(middle, profile["displacement_across_um"], color="0.45", marker=".", label="to the right of it")
+    moved.set_ylabel(f"displacement\n{unit}", fontsize=SMALL_SIZE)
+    thick.fill_between(middle, 0.0, profile["thickness_um"], color=SOURCE_COLOUR, alpha=0.3, label="source")
+    thick.set_ylabel(f"thickness\n{unit}", fontsize=SMALL_SIZE)
+    thick.set_xlabel("S, from head (0) to tail (1)", fontsize=SMALL_SIZE)
+    thick.set_xlim(0.0, 1.0)
+    for ax in (mass, moved, thick):
+        ax.axhline(0.0, color="0.6", lw=0.8)
+        ax.tick_params(labelsize=SMALL_SIZE)
+        ax.legend(
+            fontsize=SMALL_SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 0.98), borderpad=0.0
+        )
+        ax.spines[["top", "right"]].set_visible(False)
+    least = 0.05 * result.units.px_size  # do not zoom into rounding errors
+    bottom, top = moved.get_ylim()
+    moved.set_ylim(min(bottom, -least), max(top, least))
+    bottom, top = mass.get_ylim()
+    mass.set_ylim(min(bottom, 0.0), max(top, 1.0))
+    return figure

@@ -1,0 +1,112 @@
+"""How the source was stretched, and where it grew: three maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairframe.report.figures.axes import colour_bar, title
+from pairframe.report.style import SMALL_SIZE, colour_map
+from pairframe.report.view import frame_box, in_frame, outline, show
+from pairframe.results import TransportResult
+from pairframe.results.formatting import in_words
+from pairframe.types import Float
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CHANGE_MAP = "RdBu_r"
+STRETCH_MAP = "YlGnBu"
+LEAST_SCALE = 0.01  # the ends of the colours, so that rounding errors do not fill them
+LEAST_TICK = 0.01  # of anisotropy that is drawn as a tick
+N_TICKS = 18  # along the longer side
+_SHARE_IN_SCALE = 0.9  # a few pixels at the outline may be beyond the ends
+
+
+def areal_expansion_map(result: TransportResult, ax: Axes) -> Axes:
+    """Change of areas in percent, on the source; blank where unknown."""
+    values = 100 * in_frame(result, result.areal_expansion)
+    _change(result, values, ax, "%", 100 * LEAST_SCALE)
+    return title(ax, "areal expansion", f"median {_typical(values)} %")
+
+
+def anisotropy_map(result: TransportResult, ax: Axes) -> Axes:
+    """How uneven the stretch is, with ticks along the larger one."""
+    values = in_frame(result, result.anisotropy)
+    image = show(result, values, ax, cmap=colour_map(STRETCH_MAP), vmin=0.0, vmax=_scale(values, LEAST_SCALE))
+    outline(result, result.work.mass_source, ax)
+    _ticks(result, values, ax)
+    colour_bar(image, ax, "ln (long / short)")
+    return title(ax, "anisotropy of the stretch", "ticks: direction of the larger stretch")
+
+
+def local_growth_map(result: TransportResult, ax: Axes) -> Axes:
+    """Local growth rate in percent, on the source."""
+    with np.errstate(over="ignore"):
+        values = 100 * np.expm1(in_frame(result, result.local_growth_rate))
+    _change(result, values, ax, "%", 100 * LEAST_SCALE)
+    return title(ax, "growth", "mass that descends from each pixel, over its own")
+
+
+def strain_figure(result: TransportResult, figure: Figure) -> Figure:
+    """Three panels: areal expansion, anisotropy, growth."""
+    crop = result.transform.pair_crop_box_yx
+    shape = (3, 1) if crop.w > 2.2 * crop.h else (1, 3)
+    for panel, ax in zip(
+        (areal_expansion_map, anisotropy_map, local_growth_map), np.ravel(figure.subplots(*shape)), strict=True
+    ):
+        panel(result, ax)
+    figure.suptitle(_hypothesis(result), fontsize=SMALL_SIZE + 2)
+    return figure
+
+
+def strain_size_in(result: TransportResult, width_in: float = 14.0) -> tuple[float, float]:
+    """Width and height in inches of a figure that `strain_figure` fills well."""
+    crop = result.transform.pair_crop_box_yx
+    rows, columns = (3, 1) if crop.w > 2.2 * crop.h else (1, 3)
+    width_in = 9.0 if columns == 1 else width_in
+    return width_in, min(30.0, rows * (min(5.0, (width_in / columns - 1.0) * crop.h / crop.w) + 0.85) + 0.5)
+
+
+def _hypothesis(result: TransportResult) -> str:
+    names = set(result.config.penalties_ab)
+    if names == {"balanced"}:
+        return (
+            "even growth: all mass is stretched alike. Another hypothesis gives another map; masks alone cannot decide"
+        )
+    if "kl" in names:
+        return (
+            f"between even growth and least motion (kl, reach {in_words(result.reach_um)} {result.units.length_text})"
+        )
+    return "least motion: mass stays where it can, so growth is at the outline. Another hypothesis gives another map"
+
+
+def _change(result: TransportResult, values: Float, ax: Axes, unit: str, least: float) -> None:
+    most = _scale(values, least)
+    image = show(result, values, ax, cmap=colour_map(CHANGE_MAP), vmin=-most, vmax=most)
+    outline(result, result.work.mass_source, ax)
+    colour_bar(image, ax, unit)
+
+
+def _scale(values: Float, least: float) -> float:
+    known = np.abs(values[np.isfinite(values)])
+    known = known[known > least]  # growth at a rim fills few pixels, which should set the scale
+    return max(least, float(np.quantile(known, _SHARE_IN_SCALE))) if known.size else least
+
+
+def _typical(values: Float) -> str:
+    known = values[np.isfinite(values)]
+    return f"{round(float(np.median(known)), 2) + 0.0:+.2f}".replace("-", "−") if known.size else "–"
+
+
+def _ticks(result: TransportResult, anisotropy: Float, ax: Axes) -> None:
+    step = max(1, round(max(anisotropy.shape) / N_TICKS))
+    ys, xs = np.mgrid[step // 2 : anisotropy.shape[0] : step, step // 2 : anisotropy.shape[1] : step].reshape(2, -1)
+    angle = np.radians(in_frame(result, result.stretch_direction_deg)[ys, xs])
+    on = np.isfinite(angle) & (anisotropy[ys, xs] > LEAST_TICK)
+    dx, dy = 0.35 * step * np.cos(angle[on]), -0.35 * step * np.sin(angle[on])
+    corner = frame_box(result)
+    x, y = xs[on] + corner.x0 + 0.5, ys[on] + corner.y0 + 0.5
+    ax.plot([x - dx, x + dx], [y - dy, y + dy], color="black", lw=1.2)

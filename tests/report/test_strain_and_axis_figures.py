@@ -1,0 +1,82 @@
+"""The figures of strain and body axis, and where the report shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pairframe as pf
+from pairframe.axis.table import axis_rows, drawn_axis, read_profiles, to_csv
+from pairframe.report.figures import AXIS_SIZE_IN, axis_figure, new_figure, strain_figure, strain_size_in
+from pairframe.report.html import write_report
+from pairframe.report.napari import result_layers
+
+ROD = np.pad(np.ones((12, 60), bool), 14)
+ROD[14:30, 14:30] = True
+LONGER = ROD | np.roll(ROD, 6, axis=1)
+
+
+@pytest.fixture(scope="module")
+def result() -> pf.TransportResult:
+    return pf.compare(ROD, LONGER, pf.TransportConfig(strain=True, px_size_um=0.5))
+
+
+def test_the_strain_figure_has_three_maps_and_names_the_hypothesis(result: pf.TransportResult) -> None:
+    figure = strain_figure(result, new_figure(*strain_size_in(result)))
+    titles = [ax.get_title().splitlines()[0] for ax in figure.axes if ax.get_title()]
+    assert titles == ["areal expansion", "anisotropy of the stretch", "growth"]
+    assert figure.get_suptitle().startswith("least motion")
+
+
+def test_an_empty_pair_can_be_drawn() -> None:
+    empty = pf.compare(ROD, np.zeros_like(ROD), pf.TransportConfig(strain=True))
+    figure = strain_figure(empty, new_figure(*strain_size_in(empty)))
+    figure.canvas.draw()
+
+
+def test_the_axis_figure_names_head_and_tail(result: pf.TransportResult) -> None:
+    axis = pf.body_axis(result)
+    figure = axis_figure(result, axis, pf.axis_profile(result, axis), new_figure(*AXIS_SIZE_IN))
+    words = {text.get_text() for text in figure.axes[0].texts}
+    assert {"head", "tail"} <= words
+    assert "head: the thicker end" in figure.axes[0].get_title()
+
+
+def test_the_head_is_drawn_where_the_table_has_it(result: pf.TransportResult) -> None:
+    rows, axis = axis_rows(result, "pair")
+    assert axis is not None
+    swapped = rows.assign(head_y_um=axis.centreline_yx_um[-1, 0], head_x_um=axis.centreline_yx_um[-1, 1])
+    assert drawn_axis(result, rows).head_yx_um == axis.head_yx_um
+    assert drawn_axis(result, swapped).head_yx_um == pytest.approx(tuple(axis.centreline_yx_um[-1]))
+
+
+def test_the_page_shows_both_and_a_profile_that_came_later(result: pf.TransportResult, tmp_path: Path) -> None:
+    result.save(tmp_path)
+    write_report(tmp_path)
+    (page,) = (tmp_path / "pairs").glob("*.html")
+    assert "strain.png" in page.read_text()
+    assert "axis.png" not in page.read_text()
+    (tmp_path / "axis_profile.csv").write_bytes(to_csv(axis_rows(result, "pair")[0]))
+    write_report(tmp_path)
+    assert "axis.png" in page.read_text()
+    assert (tmp_path / "pairs" / page.stem / "axis.png").is_file()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"pair_id,bin\n1,2\n", b'"'])
+def test_a_damaged_profile_is_not_shown(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "axis_profile.csv").write_bytes(content)
+    assert read_profiles(tmp_path) == {}
+
+
+def test_other_programs_get_the_maps(result: pf.TransportResult, tmp_path: Path) -> None:
+    dataset = result.to_xarray()
+    np.testing.assert_array_equal(dataset["areal_expansion"], result.areal_expansion)
+    assert dataset["local_growth_rate"].attrs["units"] == "1"
+    assert dataset["strain_maps"].attrs["labels"].split()[0] == "ddy_dy"
+    names = [properties["name"] for _, properties, _ in result_layers(result)]
+    assert names[-3:] == ["areal expansion", "anisotropy", "local growth rate"]
+    result.save_csv(tmp_path / "maps.csv")
+    header = (tmp_path / "maps.csv").read_text().splitlines()[0].split(",")
+    assert header[-5:] == [*(f"dd{of}_d{by}" for of in "yx" for by in "yx"), "local_growth_rate"]
