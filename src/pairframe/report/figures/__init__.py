@@ -14,6 +14,7 @@ from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
 from pairframe.report.figures.lineage import track_colours, write_lineage_movie
 from pairframe.report.figures.morph import morph_strip
 from pairframe.report.figures.motion import (
+    alignment_figure,
     created_on_target_map,
     deformation_arrows,
     motion_figure,
@@ -70,6 +71,7 @@ __all__ = [
     "Interpolation",
     "Tile",
     "add_scale_bar",
+    "alignment_figure",
     "anisotropy_map",
     "areal_expansion_map",
     "axis_figure",

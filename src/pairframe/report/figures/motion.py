@@ -18,6 +18,7 @@ from pairframe.report.style import (
     SMALLEST_SPEED_PX,
     SOURCE_COLOUR,
     TARGET_COLOUR,
+    TITLE_SIZE,
     add_scale_bar_below,
     colour_map,
     rgb,
@@ -33,7 +34,7 @@ from pairframe.units import Units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 MARGIN = 0.04  # of the longer side, around what is drawn
 LEAST_SHARE = 0.005  # parts of the motion below it are not named in a title
@@ -95,7 +96,7 @@ def created_on_target_map(result: TransportResult, ax: Axes) -> Axes:
     return title(ax, f"created: {share} of the target", "on the target's own image")
 
 
-def motion_figure(result: TransportResult, figure: Figure) -> Figure:
+def motion_figure(result: TransportResult, figure: Figure | SubFigure) -> Figure | SubFigure:
     """Three panels: the whole motion, what is left of it, and created mass on the target's own image."""
     for panel, ax in zip(
         (whole_motion_arrows, deformation_arrows, created_on_target_map), figure.subplots(1, 3), strict=True
@@ -113,6 +114,18 @@ def motion_size_in(result: TransportResult, width_in: float = 14.0) -> tuple[flo
     crop = frame_box(result)
     flattest = max(height / max(width, 1e-300), crop.h / crop.w)
     return width_in, float(np.clip((width_in / 3 - 0.6) * flattest + 1.0, 2.6, 9.0))
+
+
+def alignment_figure(as_given: TransportResult, aligned: TransportResult, figure: Figure) -> Figure:
+    """Two rows of `motion_figure`: a pair compared as given, and the same pair aligned first."""
+    unit = as_given.units.length_text
+    headings = ("compared as given", "aligned first, after the pose")
+    rows: Any = figure.subfigures(2, 1)
+    for row, result, words in zip(rows, (as_given, aligned), headings, strict=True):
+        motion_figure(result, row)
+        moved = f"{words}: mass moves by {in_words(result.mean_displacement_um)} {unit} on average"
+        row.suptitle(moved, fontsize=TITLE_SIZE + 2, fontweight="bold")
+    return figure
 
 
 # --- parts -----------------------------------------------------------------------------------
