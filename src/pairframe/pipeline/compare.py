@@ -22,7 +22,7 @@ from pairframe.pipeline.read import MaskLike, read_pair
 from pairframe.pipeline.replicates import compare_replicates, is_replicated, read_replicates
 from pairframe.pipeline.result import build_empty_result, build_result
 from pairframe.pipeline.solve import solve_pair
-from pairframe.pipeline.start import carried_potentials
+from pairframe.pipeline.start import carried_potentials, is_on_another_canvas
 from pairframe.problem import TransportConfig
 from pairframe.results import TransportResult
 
@@ -48,7 +48,8 @@ def compare(
     config : TransportConfig, optional
         Its `px_size_um` wins over that of the masks. If no pixel size is known, lengths are in pixels.
     init : TransportResult, optional
-        A similar comparison on the same canvas to start from; crops and downsample factors may differ.
+        A similar comparison on the same canvas to start from; crops and downsample factors may differ. Alignment may extend
+        the canvas of a pair, and `init` is then not used.
     transform : GridTransform, optional
         A frame for controlled comparisons, used instead of the crop fields of `config`.
     raise_on : statuses
@@ -74,7 +75,7 @@ def compare(
         warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
         work = replace(work, notices=(*work.notices, shortage))
     start = None
-    if init is not None:
+    if init is not None and not (config.align != "none" and is_on_another_canvas(init, work.transform)):
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)
     work, start = with_moved_mass(work, start)
     if work.is_empty:

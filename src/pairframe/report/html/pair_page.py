@@ -8,6 +8,7 @@ from typing import Any
 from pairframe.engines import Status
 from pairframe.masks import MassMode
 from pairframe.report.html.assets import render
+from pairframe.report.html.motion_section import motion_section
 from pairframe.report.html.pictures import View
 from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
 from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
@@ -81,6 +82,7 @@ def pair_page(
         error_bars_words=_error_bars_words(row),
         certificate=_certificate(row, config),
         notices=notices_of(row),
+        motion=motion_section(row),
         labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
         scalars=_scalars(row),
         length=units_of(row).length_text,
