@@ -6,6 +6,7 @@ A wobbling outline mostly moves mass along itself: little of it is created or de
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -77,18 +78,18 @@ class OutlineFlicker:
 
 
 def _shift(source: Bool, target: Bool, displacement_yx_px: tuple[int, int]) -> tuple[int, int]:
-    """Of the change of the centroid, the mean displacement and none: that with the largest overlap, the first of equals.
+    """A shift that makes the masks overlap best: none, the mean displacement or the change of the centroid, axis by axis.
 
-    Growth at one side moves the centroid, but such a shift overlaps less than none.
+    The shortest of equals, so an object that moves by no more than its outline flickers is not followed.
     """
     if not source.any() or not target.any():
         return (0, 0)
-    y, x = (np.argwhere(target).mean(axis=0) - np.argwhere(source).mean(axis=0)).tolist()
-    candidates = list(dict.fromkeys([(round(y), round(x)), displacement_yx_px, (0, 0)]))
-    if len(candidates) == 1:
-        return candidates[0]
-    overlaps = [int(np.count_nonzero(shifted(source, shift) & target)) for shift in candidates]
-    return candidates[overlaps.index(max(overlaps))]
+    change = np.argwhere(target).mean(axis=0) - np.argwhere(source).mean(axis=0)
+    along = [{0, displacement_yx_px[axis], round(float(change[axis]))} for axis in (0, 1)]
+    candidates = sorted(product(*along), key=lambda shift: (abs(shift[0]) + abs(shift[1]), shift))
+    overlaps = [int(np.count_nonzero(shifted(source, (y, x)) & target)) for y, x in candidates]
+    y, x = candidates[overlaps.index(max(overlaps))]
+    return y, x
 
 
 def masks_of(result: TransportResult) -> tuple[Bool, Bool] | None:
