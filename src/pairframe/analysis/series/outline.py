@@ -6,7 +6,6 @@ A wobbling outline mostly moves mass along itself: little of it is created or de
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 
@@ -78,18 +77,14 @@ class OutlineFlicker:
 
 
 def _shift(source: Bool, target: Bool, displacement_yx_px: tuple[int, int]) -> tuple[int, int]:
-    """A shift that makes the masks overlap best: none, the mean displacement or the change of the centroid, axis by axis.
+    """The mean displacement if it makes the masks overlap better, otherwise none.
 
-    The shortest of equals, so an object that moves by no more than its outline flickers is not followed.
+    The best overlap of all shifts would not do: an outline that shrinks leaves room to follow growth at one side.
     """
-    if not source.any() or not target.any():
+    if displacement_yx_px == (0, 0):
         return (0, 0)
-    change = np.argwhere(target).mean(axis=0) - np.argwhere(source).mean(axis=0)
-    along = [{0, displacement_yx_px[axis], round(float(change[axis]))} for axis in (0, 1)]
-    candidates = sorted(product(*along), key=lambda shift: (abs(shift[0]) + abs(shift[1]), shift))
-    overlaps = [int(np.count_nonzero(shifted(source, (y, x)) & target)) for y, x in candidates]
-    y, x = candidates[overlaps.index(max(overlaps))]
-    return y, x
+    followed = np.count_nonzero(shifted(source, displacement_yx_px) & target)
+    return displacement_yx_px if followed > np.count_nonzero(source & target) else (0, 0)
 
 
 def masks_of(result: TransportResult) -> tuple[Bool, Bool] | None:
