@@ -53,9 +53,14 @@ class Mixture:
 
 
 def round_to_feasible(
-    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals
+    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals, *, moves_all_a: bool = False
 ) -> Rounded | Mixture:
     """Make the plan of (f, g) feasible; a constant may be moved from f to g at will.
+
+    Parameters
+    ----------
+    moves_all_a : bool
+        Whether no potential on a is pinned, so that a capped marginal of a is exact at the optimum.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def round_to_feasible(
         if penalty_b.is_hard:
             return _mixture_bound(problem, f, g, q, marginals)
         return f, g, p, q
-    if _is_nearly_met(problem, p):
+    if moves_all_a and _is_nearly_met(problem, p):
         f = f + eps * _log_ratio(problem.mass_a, p)
         return _mixture_bound(problem, f, g, marginals.b(f, g), marginals)
     if penalty_a.is_capped:
@@ -88,7 +93,7 @@ def round_to_feasible(
 
 
 def _is_nearly_met(problem: TransportProblem, p: Float) -> bool:
-    """Whether all of a capped a is moved, so that its marginal may as well be exact.
+    """Whether a capped marginal of a is close to its mass, and b has room for the rest.
 
     Scaling down to the caps destroys what is missing, at a price of lambda. A mixture moves it to where b has room.
     """
