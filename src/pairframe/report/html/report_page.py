@@ -43,6 +43,7 @@ def report_page(
     made_at: str,
     has_figures: bool,
     has_analysis: bool = False,
+    has_series: bool = False,
 ) -> str:
     """The report's HTML.
 
@@ -62,6 +63,8 @@ def report_page(
         Whether the pair pages have drawn figures.
     has_analysis : bool
         Whether there is an analysis of the groups beside it.
+    has_series : bool
+        Whether there are pages of the series beside it.
     """
     rows = cohort.rows
     only = rows[0] if len(rows) == 1 else None
@@ -82,6 +85,7 @@ def report_page(
         only_page=links[0] if only else None,
         has_figures=has_figures,
         has_analysis=has_analysis,
+        has_series=has_series,
         configs=configs[:MOST_CONFIGS],
         n_configs=len(configs),
         differing=_differing([config for config, _ in configs]),

@@ -125,6 +125,7 @@ def write_report(
             made_at=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
             has_figures=with_figures,
             has_analysis=(store.out / "analysis.html").is_file(),
+            has_series=(store.out / "series.html").is_file(),
         )
         path = store.out / "report.html"
         files.replace_file(path, html.encode())
