@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.cli.terminal import say
-from pairframe.cohort import PairTask, read_tasks
+from pairframe.cohort import PairTask
 from pairframe.errors import ManifestError, PairframeError, StoreError
 from pairframe.masks import read_mask
 from pairframe.masks.io import read_labels
@@ -45,13 +46,13 @@ def flows_between_masks(result: TransportResult, source: str, target: str, label
     return flow_table(result, *labels, masks=masks)
 
 
-def write_cohort_flows(manifest: Any, pairing: str, out: Path, config: TransportConfig) -> None:
+def write_cohort_flows(tasks: Sequence[PairTask], out: Path, config: TransportConfig) -> None:
     """Write the flow tables of all pairs with a result, from the potentials in the store; pairs without one are left out."""
     store = ResultStore(out)
     if not store.exists():
         return
     tables: dict[str, pd.DataFrame] = {}
-    for task in read_tasks(manifest, pairing):
+    for task in tasks:
         try:
             result = store.load(task.pair_id)
         except StoreError:
