@@ -63,7 +63,7 @@ def test_geojson_with_a_hole_and_names(tmp_path: Path) -> None:
     assert 30 <= yolk.sum() <= 40  # half of 10 x 7
     np.testing.assert_array_equal(pf.read_mask(path, shape_hw=SHAPE).values, body | yolk)
     np.testing.assert_array_equal(pf.read_mask(f"{path}:2", shape_hw=SHAPE).values, yolk)
-    with pytest.raises(FileError, match="named 'eye', got 2 outlines .* 'one', 'body'"):
+    with pytest.raises(FileError, match=r"named 'eye', got 2 outlines .* 'one', 'body'"):
         pf.read_mask(f"{path}/eye", shape_hw=SHAPE)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,10 +34,10 @@ HeightPxColumn = Annotated[
 WidthPxColumn = Annotated[str | None, _column("Width of the image, pixels. Default: width_px.")]
 
 
-def column_map(options: Mapping[str, Any]) -> ColumnMap:
+def column_map(options: Mapping[str, Any], structures: Sequence[str] = ()) -> ColumnMap:
     """The columns that the options of these names give, such as ``mask_column``."""
     from pairframe.cohort import ColumnMap
 
     roles = {"px_size": "px_size_um"}
     named = {name.removesuffix("_column"): value for name, value in options.items() if name.endswith("_column")}
-    return ColumnMap(**{roles.get(role, role): name for role, name in named.items()})
+    return ColumnMap(**{roles.get(role, role): name for role, name in named.items()}, structures=tuple(structures))

@@ -31,7 +31,7 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
 
     Exit code 1 if a pair failed, is not certified or cannot be read any more, or if the workers were lost.
     """
-    manifest, columns = options.one_manifest(), column_map(vars(options))
+    manifest, columns = options.one_manifest(), column_map(vars(options), options.region)
     if options.dry_run:
         tasks = with_frame_interval(
             read_tasks(manifest, options.pairing, options.axes, columns), options.frame_interval_min
@@ -46,8 +46,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
             summary = run_cohort(manifest, config=config, columns=columns, progress=show, **arguments)
-            if options.regions:
-                write_cohort_flows(read_tasks(manifest, options.pairing, options.axes, columns), options.out, config)
+            if options.regions or options.region:
+                write_cohort_flows(
+                    read_tasks(manifest, options.pairing, options.axes, columns), options.out, config, options.region
+                )
             if options.axis or (options.out / PROFILES_NAME).is_file():
                 _write_profiles(options.out, show)
             page = _write_report(options.out, show) if options.report else None

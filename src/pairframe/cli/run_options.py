@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -75,6 +75,13 @@ class RunOptions:
             "the columns source_labels and target_labels of a table of pairs.",
         ),
     ] = False
+    region: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN",
+            help="The same for structures of a table of frames, such as the yolk; repeat it for several. The first is label 1.",
+        ),
+    ] = field(default_factory=list)
     axis: Annotated[
         bool,
         typer.Option("--axis", help="Also write axis_profile.csv: the changes along the body axis of each source."),

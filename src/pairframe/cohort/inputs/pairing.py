@@ -189,4 +189,5 @@ def _task(source: Frame, target: Frame, varying: set[str], place: type[int] | ty
         carried[name] = value
         if name in varying or value != target.labels.get(name):
             carried[f"{name}_target"] = target.labels.get(name)
-    return PairTask("-".join(names), source.mask, target.mask, carried)
+    structures = (source.structures, target.structures)
+    return PairTask("-".join(names), source.mask, target.mask, carried, structures=structures)

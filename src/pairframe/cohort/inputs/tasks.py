@@ -87,6 +87,8 @@ class PairTask:
         Frames of a series from source to target: 1 for neighbours. None if the two are of different series.
     notices : tuple of Notice
         Remarks about how the pair was found; its result has them too.
+    structures : pair of mappings
+        Further masks of source and target by column; see `Frame`.
     """
 
     pair_id: str
@@ -95,6 +97,7 @@ class PairTask:
     carried: Mapping[str, Scalar] = field(default_factory=dict)
     frames_apart: float | None = 1.0
     notices: tuple[Notice, ...] = ()
+    structures: tuple[Mapping[str, MaskRef], Mapping[str, MaskRef]] = field(default_factory=lambda: ({}, {}))
 
     def follows(self, other: PairTask) -> bool:
         """Whether the target of `other` is the source of this pair, as in a series: its solution is the best start."""
