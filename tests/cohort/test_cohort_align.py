@@ -254,7 +254,7 @@ def test_a_scale_is_recorded_and_not_applied(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        ({"landmark": "yoke"}, ManifestError, "a column 'yoke' with landmarks"),
+        ({"landmark": "yoke"}, ManifestError, "a column 'yoke' in 'frames.csv', named as the one for a landmark"),
         ({"canvas_hw": (0, 5)}, AlignError, "canvas_hw to be an integer >= 1"),
         ({"canvas_hw": 5}, AlignError, "canvas_hw to be two integers"),
         ({"kind": "affine"}, AlignError, "kind to be one of"),

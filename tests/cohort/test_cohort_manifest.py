@@ -203,7 +203,7 @@ def test_what_is_no_cohort_is_refused(tmp_path: Path) -> None:
     [
         (b"", "at least one line below the names|columns source and target"),
         (b"source,target\n", "at least one line below the names"),
-        (b"a,b\n1,2\n", r"columns source and target \(pairs\), or path \(frames\), got 'a', 'b'"),
+        (b"a,b\n1,2\n", r"columns source and target \(pairs\), or path or mask \(frames\), got 'a', 'b'"),
         (b"source,target,source\na,b,c\n", "a different name for every column"),
         (b"source,target,\na,b,c\n", "a different name for every column"),
         (b"source,target\na.png\n", "1 in line 2"),

@@ -117,7 +117,9 @@ def test_missing_files_and_unknown_formats_are_told_apart(tmp_path):
     with pytest.raises(errors.FileError, match="an existing file"):
         read_mask("x" * 5000 + ".tif:3")
     (tmp_path / "a.bmp").write_bytes(b"BM")
-    with pytest.raises(errors.FileError, match=r"one of \.png, \.tif, \.tiff, \.npy, \.npz, \.zarr, got"):
+    with pytest.raises(
+        errors.FileError, match=r"one of \.png, \.tif, \.tiff, \.npy, \.npz, \.zarr, \.roi, \.zip, \.geojson, got"
+    ):
         read_mask(tmp_path / "a.bmp")
 
 

@@ -15,6 +15,7 @@ from pairframe.cli.arguments import arguments_for
 from pairframe.cli.terminal import say, visible
 from pairframe.cohort import AlignedCohort, align_cohort
 from pairframe.cohort.align.state import PAGE, SHEET
+from pairframe.cohort.inputs.columns import ColumnMap
 from pairframe.cohort.inputs.sources import ALIGNED_MANIFEST
 from pairframe.cohort.run.progress import CohortProgress, ProgressCallback, duration, shown_progress
 from pairframe.errors import ArgumentError, WorkerError
@@ -34,6 +35,7 @@ class AlignCohortJob:
     reference: str | None = None
     reference_landmark: str | None = None
     landmark: str | None = None
+    columns: ColumnMap | None = None
     kind: str = "rigid"
     allow_flip: bool = False
     several: str = "shift"

@@ -12,6 +12,16 @@ from typer.core import TyperGroup
 
 from pairframe import __version__
 from pairframe.cli.arguments import AsJson, Output, Quiet, Results, with_options_of
+from pairframe.cli.columns import (
+    FrameColumn,
+    HeightPxColumn,
+    HeightUmColumn,
+    MaskColumn,
+    PxSizeColumn,
+    SeriesColumn,
+    WidthPxColumn,
+    column_map,
+)
 from pairframe.cli.options import with_config_options
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import exit_codes, tolerate_any_name
@@ -212,6 +222,13 @@ def align(
     landmark: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Table: column with a second mask per row, such as the yolk.")
     ] = None,
+    mask_column: MaskColumn = None,
+    series_column: SeriesColumn = None,
+    frame_column: FrameColumn = None,
+    px_size_column: PxSizeColumn = None,
+    height_um_column: HeightUmColumn = None,
+    height_px_column: HeightPxColumn = None,
+    width_px_column: WidthPxColumn = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "--workers", help="Table: processes; default: one per core.")
     ] = None,
@@ -223,6 +240,15 @@ def align(
     A pair: exit code 1 if the masks do not determine the pose. A table: exit code 1 if a mask failed; run the same command
     again to resume.
     """
+    columns = {
+        "mask_column": mask_column,
+        "series_column": series_column,
+        "frame_column": frame_column,
+        "px_size_column": px_size_column,
+        "height_um_column": height_um_column,
+        "height_px_column": height_px_column,
+        "width_px_column": width_px_column,
+    }
     if target is None:
         _refuse("a table", weight=weight != "area", prove=prove, source_landmark=source_landmark)
         _refuse("a table", target_landmark=target_landmark, extend=extend)
@@ -242,6 +268,7 @@ def align(
             reference=reference,
             reference_landmark=reference_landmark,
             landmark=landmark,
+            columns=column_map(columns),
             kind=kind,
             allow_flip=allow_flip,
             several=several,
@@ -251,7 +278,7 @@ def align(
         run_align_cohort(cohort, as_json=as_json, quiet=quiet)
         return
     _refuse("a pair", canvas=canvas, reference=reference, reference_landmark=reference_landmark)
-    _refuse("a pair", landmark=landmark, jobs=jobs)
+    _refuse("a pair", landmark=landmark, jobs=jobs, **columns)
     from pairframe.cli.align import AlignJob, run_align
 
     job = AlignJob(

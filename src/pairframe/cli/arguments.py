@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -38,7 +38,7 @@ def with_options_of(options_class: type[Options]) -> Callable[[Callable[..., Non
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            default=_default(field),
             annotation=hints[field.name],
         )
         for field in fields(options_class)  # type: ignore[arg-type]
@@ -60,6 +60,12 @@ def with_options_of(options_class: type[Options]) -> Callable[[Callable[..., Non
         return run
 
     return decorate
+
+
+def _default(option: Field[Any]) -> Any:
+    if option.default_factory is not MISSING:
+        return option.default_factory()
+    return inspect.Parameter.empty if option.default is MISSING else option.default
 
 
 def arguments_for(function: Callable[..., Any], options: object, *leave_out: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pairframe.cli.terminal import activity, say, visible
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.sources import read_frames
 from pairframe.errors import AlignError, OutputError
-from pairframe.masks import Mask, read_mask
+from pairframe.masks import Mask
 from pairframe.plain_json import plain
 from pairframe.results import disk
 
@@ -92,7 +92,7 @@ def _drift_of(series: str, frames: list[Frame], job: DriftJob) -> StageDrift:
 
 
 def _read(frame: Frame, px_size_um: float | None) -> Mask:
-    mask = read_mask(frame.mask.spec, px_size_um=frame.mask.px_size_um)
+    mask = frame.mask.read()
     return mask if px_size_um is None else replace(mask, px_size_um=px_size_um)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.cli.terminal import say
-from pairframe.cohort import PairTask, read_tasks
+from pairframe.cohort import MaskRef, PairTask
 from pairframe.errors import ManifestError, PairframeError, StoreError
-from pairframe.masks import read_mask
+from pairframe.masks import Mask, read_mask
 from pairframe.masks.io import canvas_shape, read_labels
+from pairframe.masks.pieces import label_pieces
 from pairframe.problem import TransportConfig
 from pairframe.regions import flow_table
 from pairframe.regions.keep import keep_flows, read_flows
@@ -46,24 +48,64 @@ def flows_between_masks(result: TransportResult, source: str, target: str, label
     return flow_table(result, *labels, masks=masks)
 
 
-def write_cohort_flows(manifest: Any, pairing: str, out: Path, config: TransportConfig) -> None:
-    """Write the flow tables of all pairs with a result, from the potentials in the store; pairs without one are left out."""
+def write_cohort_flows(
+    tasks: Sequence[PairTask], out: Path, config: TransportConfig, regions: Sequence[str] = ()
+) -> None:
+    """Write the flow tables of all pairs with a result, from the potentials in the store; pairs without one are left out.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Structures whose pixels are labels, from 1 on; none: the labels of the masks, or those that the table names.
+    """
     store = ResultStore(out)
     if not store.exists():
         return
     tables: dict[str, pd.DataFrame] = {}
-    for task in read_tasks(manifest, pairing):
+    for task in tasks:
         try:
             result = store.load(task.pair_id)
         except StoreError:
             continue
         try:
-            labels = region_labels(task.source.spec, task.target.spec, _regions_of(task), config)
-            tables[task.pair_id] = flows_between_masks(result, task.source.spec, task.target.spec, labels)
+            tables[task.pair_id] = _flows_of_task(task, result, regions, config)
         except PairframeError as error:
             say(f"pairframe: no flows of {task.pair_id}: {error}")
     if tables:
         keep_flows(out, tables, before=read_flows(out))
+
+
+def _flows_of_task(
+    task: PairTask, result: TransportResult, regions: Sequence[str], config: TransportConfig
+) -> pd.DataFrame:
+    refs = (task.source, task.target)
+    if not regions and all(ref.rle is None and ref.shape_hw is None for ref in refs):
+        labels = region_labels(task.source.spec, task.target.spec, _regions_of(task), config)
+        return flows_between_masks(result, task.source.spec, task.target.spec, labels)
+    is_density = config.mass.takes_density
+    masks = (task.source.read(density=is_density), task.target.read(density=is_density))
+    if regions:
+        found = [_of_structures(mask, own, regions) for mask, own in zip(masks, task.structures, strict=True)]
+    else:
+        found = [label_pieces(mask.values > 0)[0] for mask in masks]
+    return flow_table(result, *found, masks=None if config.mass.is_area else masks)
+
+
+def _of_structures(mask: Mask, structures: Mapping[str, MaskRef], regions: Sequence[str]) -> NDArray[np.integer]:
+    """Label k + 1 on the pixels of structure k; a later one lies on an earlier one."""
+    labels = np.zeros(mask.shape_hw, np.uint16)
+    for number, name in enumerate(regions, 1):
+        if name not in structures:
+            raise ManifestError(f"a {name} of both masks", "an empty cell", "complete the table, or drop the region")
+        inside = structures[name].read().values > 0
+        if inside.shape != mask.shape_hw:
+            raise ManifestError(
+                f"a {name} on the canvas of its mask, {mask.shape_hw[0]} x {mask.shape_hw[1]} px",
+                f"{inside.shape[0]} x {inside.shape[1]} px",
+                "correct the table",
+            )
+        labels[inside] = number
+    return labels
 
 
 def _regions_of(task: PairTask) -> tuple[str, str]:

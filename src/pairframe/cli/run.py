@@ -11,6 +11,7 @@ import typer
 from pairframe import files
 from pairframe.axis.table import PROFILES_NAME, axis_table, to_csv
 from pairframe.cli.arguments import arguments_for
+from pairframe.cli.columns import column_map
 from pairframe.cli.flows import write_cohort_flows
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import say, visible
@@ -30,9 +31,11 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
 
     Exit code 1 if a pair failed, is not certified or cannot be read any more, or if the workers were lost.
     """
-    manifest = options.one_manifest()
+    manifest, columns = options.one_manifest(), column_map(vars(options), options.region)
     if options.dry_run:
-        tasks = with_frame_interval(read_tasks(manifest, options.pairing, options.axes), options.frame_interval_min)
+        tasks = with_frame_interval(
+            read_tasks(manifest, options.pairing, options.axes, columns), options.frame_interval_min
+        )
         _print_pairs(tasks)
         for notice in dict.fromkeys(notice for task in tasks for notice in task.notices):
             typer.echo(f"{notice.severity:<10} {visible(str(notice))}")
@@ -42,9 +45,11 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
     try:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
-            summary = run_cohort(manifest, config=config, progress=show, **arguments)
-            if options.regions:
-                write_cohort_flows(manifest, options.pairing, options.out, config)
+            summary = run_cohort(manifest, config=config, columns=columns, progress=show, **arguments)
+            if options.regions or options.region:
+                write_cohort_flows(
+                    read_tasks(manifest, options.pairing, options.axes, columns), options.out, config, options.region
+                )
             if options.axis or (options.out / PROFILES_NAME).is_file():
                 _write_profiles(options.out, show)
             page = _write_report(options.out, show) if options.report else None

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pairframe.cli.arguments import Quiet, folder_path
+from pairframe.cli.columns import (
+    FrameColumn,
+    HeightPxColumn,
+    HeightUmColumn,
+    MaskColumn,
+    PxSizeColumn,
+    SeriesColumn,
+    WidthPxColumn,
+)
 from pairframe.errors import ManifestError
 
 
@@ -21,7 +30,7 @@ class RunOptions:
         list[str],
         typer.Argument(
             metavar="MANIFEST",
-            help="Table of pairs or frames (csv, tsv, parquet), folder of frames, quoted pattern ('masks/*.png') or label "
+            help="Table of pairs or frames (csv, tsv, parquet; toml with its columns), folder of frames, quoted pattern ('masks/*.png') or label "
             "stack, in which each id is a series (STACK:all takes all labels of a page as one mask). Pairs of frames are named SERIES_FRAME-FRAME: masks/embryo1/t000.png and t001.png become "
             "embryo1_000-001.",
         ),
@@ -44,6 +53,13 @@ class RunOptions:
             help="Axes of a stack in order, such as TYX or TZYX: T is time, others make separate series. Default: from the file.",
         ),
     ] = None
+    mask_column: MaskColumn = None
+    series_column: SeriesColumn = None
+    frame_column: FrameColumn = None
+    px_size_column: PxSizeColumn = None
+    height_um_column: HeightUmColumn = None
+    height_px_column: HeightPxColumn = None
+    width_px_column: WidthPxColumn = None
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None
     client: Annotated[
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler instead.")
@@ -59,6 +75,13 @@ class RunOptions:
             "the columns source_labels and target_labels of a table of pairs.",
         ),
     ] = False
+    region: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN",
+            help="The same for structures of a table of frames, such as the yolk; repeat it for several. The first is label 1.",
+        ),
+    ] = field(default_factory=list)
     axis: Annotated[
         bool,
         typer.Option("--axis", help="Also write axis_profile.csv: the changes along the body axis of each source."),

@@ -15,10 +15,12 @@ from pairframe.masks.io import (
 )
 from pairframe.masks.mask import Mask
 from pairframe.masks.mass import MassMode, mass_density
+from pairframe.masks.rle import CocoRle
 from pairframe.masks.spec import MaskSpec, parse_spec
 from pairframe.masks.write import write_mask
 
 __all__ = [
+    "CocoRle",
     "Mask",
     "MaskSpec",
     "MassMode",

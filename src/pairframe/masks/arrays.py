@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pairframe.errors import MaskError
 
+MAX_PIXELS = 2**28  # of an image, unless another limit is given
 _MAX_CHANNELS = 5  # a last axis up to this long is more likely colour than width
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.errors import FileError, MaskError
-from pairframe.masks.arrays import channels_hint, looks_like_channels_last
+from pairframe.masks.arrays import MAX_PIXELS, channels_hint, looks_like_channels_last
 from pairframe.masks.mask import Mask
-from pairframe.masks.readers import FORMATS, ImageSource, SizeYX
+from pairframe.masks.readers import FORMATS, OUTLINES, ImageSource, SizeYX
+from pairframe.masks.readers.outlines import open_outlines
 from pairframe.masks.spec import Label, MaskSpec, parse_spec, path_exists
 from pairframe.types import Bool
 from pairframe.units import checked_px_size
 
-MAX_PIXELS = 2**28
+_IMAGES_BESIDE = (".tif", ".tiff", ".ome.tif", ".ome.tiff", ".png")
 _BYTES_PER_PX = 8  # float64
 _SAME_SIZE = 1e-3  # relative difference up to which a pixel counts as square
 
@@ -32,9 +33,10 @@ def read_mask(
     page: int | None = None,
     px_size_um: float | None = None,
     density: bool = False,
+    shape_hw: tuple[int, int] | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Mask:
-    """Read one mask from a PNG, TIFF, ImageJ, OME-TIFF, NPY, NPZ, Zarr or OME-Zarr file.
+    """Read one mask from a PNG, TIFF, ImageJ, OME-TIFF, NPY, NPZ, Zarr or OME-Zarr file, or from ImageJ or GeoJSON outlines.
 
     Parameters
     ----------
@@ -49,6 +51,9 @@ def read_mask(
         Side of a pixel in micrometres; wins over the metadata of the file.
     density : bool
         Use grey values as mass per pixel.
+    shape_hw : (H, W), optional
+        Canvas of outlines, which do not know the size of their image. If not given, it is that of an image of the same name
+        beside the file. Not for images.
     max_pixels : int
         Refuse, before decoding, a page with more pixels than this, height times width. Chunks, channels and planes that are
         decoded along with it may have eight bytes per pixel of this limit.
@@ -56,7 +61,9 @@ def read_mask(
     if px_size_um is not None:
         checked_px_size(px_size_um)
     spec = parse_spec(path).narrowed(page, label)
-    values, file_px_size_um, is_coverage = _read_page(spec, max_pixels, ids=spec.label is not None, density=density)
+    values, file_px_size_um, is_coverage = _read_page(
+        spec, max_pixels, ids=spec.label is not None, density=density, shape_hw=shape_hw
+    )
     if spec.label is not None:
         values = _select_label(values, spec, spec.label)
     px_size_um = file_px_size_um if px_size_um is None else px_size_um
@@ -89,15 +96,15 @@ def stack_header(path: PathOrSpec) -> tuple[tuple[int, ...], str | None]:
         return source.shape, source.axes
 
 
-def canvas_shape(path: PathOrSpec) -> tuple[int, int]:
-    """Return height and width of the pages in pixels; only the header is read."""
-    with _open(parse_spec(path)) as source:
+def canvas_shape(path: PathOrSpec, *, shape_hw: tuple[int, int] | None = None) -> tuple[int, int]:
+    """Return height and width of the pages in pixels; only the header is read. For `shape_hw` see `read_mask`."""
+    with _open(parse_spec(path), shape_hw) as source:
         height, width = source.shape[-2:]
         return int(height), int(width)
 
 
 @contextmanager
-def _open(spec: MaskSpec) -> Iterator[ImageSource]:
+def _open(spec: MaskSpec, shape_hw: tuple[int, int] | None = None) -> Iterator[ImageSource]:
     if not path_exists(spec.path):
         raise FileError(
             "an existing file",
@@ -108,12 +115,7 @@ def _open(spec: MaskSpec) -> Iterator[ImageSource]:
         raise FileError(
             "a file or a folder", f"{str(spec.path)!r}, which is neither", "write the image to a file first"
         )
-    form = FORMATS.get(spec.path.suffix.lower())
-    if form is None:
-        raise FileError(
-            f"one of {', '.join(FORMATS)}", f"{str(spec.path)!r}", "convert the image to one of these formats"
-        )
-    with form.open(spec.path, spec.inner) as source:
+    with _opened(spec, shape_hw) as source:
         if len(source.shape) < 2:
             raise MaskError(
                 "a 2-D image", f"an array of shape {source.shape} in {str(spec)!r}", "save it as (height, width)"
@@ -123,11 +125,49 @@ def _open(spec: MaskSpec) -> Iterator[ImageSource]:
         yield source
 
 
+def _opened(spec: MaskSpec, shape_hw: tuple[int, int] | None) -> AbstractContextManager[ImageSource]:
+    suffix = spec.path.suffix.lower()
+    if suffix in OUTLINES:
+        shape, px_size_yx_um = _canvas_beside(spec) if shape_hw is None else (shape_hw, None)
+        return open_outlines(OUTLINES[suffix], spec.path, spec.inner, shape, px_size_yx_um)
+    form = FORMATS.get(suffix)
+    if form is None:
+        raise FileError(
+            f"one of {', '.join((*FORMATS, *OUTLINES))}",
+            f"{str(spec.path)!r}",
+            "convert the image to one of these formats",
+        )
+    if shape_hw is not None:
+        raise FileError("shape_hw with outlines only", f"one with {str(spec)!r}", "leave it out: an image has a size")
+    return form.open(spec.path, spec.inner)
+
+
+def _canvas_beside(spec: MaskSpec) -> tuple[tuple[int, int], SizeYX | None]:
+    """Size and pixel size of the image on which outlines were drawn: a file of the same name in the same folder."""
+    for suffix in _IMAGES_BESIDE:
+        image = spec.path.with_name(f"{spec.path.stem}{suffix}")
+        if path_exists(image):
+            with _open(MaskSpec(image)) as source:
+                height, width = source.shape[-2:]
+                return (int(height), int(width)), source.px_size_yx_um(0)
+    raise FileError(
+        "the size of the image on which the outlines were drawn",
+        f"neither a stated size nor an image {spec.path.stem}.tif beside {spec.path.name!r}",
+        "give shape_hw=(height, width), columns height_px and width_px in a table, or put the image beside the outlines",
+        "shape_hw",
+    )
+
+
 def _read_page(
-    spec: MaskSpec, max_pixels: int, *, ids: bool, density: bool = False
+    spec: MaskSpec,
+    max_pixels: int,
+    *,
+    ids: bool,
+    density: bool = False,
+    shape_hw: tuple[int, int] | None = None,
 ) -> tuple[NDArray[Any], float | None, bool]:
     """Decode the chosen page, after checking all of the header; its pixel size, and whether it is a coverage."""
-    with _open(spec) as source:
+    with _open(spec, shape_hw) as source:
         if density and not ids and source.instead_of_labels is not None:
             raise FileError(
                 "the inner path of the image that holds the density",

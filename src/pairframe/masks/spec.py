@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pairframe.errors import FileError
-from pairframe.masks.readers import FORMATS
+from pairframe.errors import FileError, InputError
+from pairframe.masks.readers import INNER_PATHS, OUTLINES
 
 Label = int | Literal["all"]
 
@@ -28,7 +28,7 @@ class MaskSpec:
     path : Path
         The file, or the directory of a Zarr.
     inner : str or None
-        Name within an .npz or .zarr.
+        Name within an .npz or .zarr, or of outlines.
     page : int or None
         0-based index into the flattened leading axes of a stack.
     label : int, "all" or None
@@ -86,6 +86,14 @@ def parse_spec(text: str | os.PathLike[str]) -> MaskSpec:
     return MaskSpec(Path(path), None, page, label)
 
 
+def needs_size(text: str | os.PathLike[str]) -> bool:
+    """Whether the text names outlines, which do not know the size of their image."""
+    try:
+        return parse_spec(text).path.suffix.lower() in OUTLINES
+    except InputError:
+        return False
+
+
 def path_exists(path: str | Path) -> bool:
     """Whether the file or folder exists; False for names that the system does not allow."""
     try:
@@ -118,8 +126,8 @@ def _number(digits: str, what: str) -> int:
 
 
 def _split_container(text: str) -> tuple[str | None, str]:
-    """Split after the first component that is an .npz or .zarr and is followed by another."""
-    suffixes = "|".join(re.escape(suffix) for suffix, form in FORMATS.items() if form.has_inner_paths)
+    """Split after the first component that is an .npz, .zarr, .zip or .geojson and is followed by another."""
+    suffixes = "|".join(map(re.escape, INNER_PATHS))
     candidates = [match.end() for match in re.finditer(rf"(?i:{suffixes})(?=[/\\].)", text)]
     if not candidates:
         return None, ""

@@ -20,7 +20,7 @@ from pairframe.cohort.run.events import Chunk, PairFinished
 from pairframe.cohort.run.mark import is_going_on
 from pairframe.cohort.run.mask_cache import MaskCache
 from pairframe.errors import AlignError, is_transient
-from pairframe.masks import Mask, read_mask, write_mask
+from pairframe.masks import Mask, write_mask
 from pairframe.parallel.threads import at_most
 from pairframe.results import failed_row
 from pairframe.results.schema import Row
@@ -121,12 +121,12 @@ def does_not_fit(what: str, canvas: Canvas, needed_hw: tuple[int, int]) -> Align
 
 def read_area(ref: MaskRef) -> Mask:
     """A binary mask, or a coverage that an alignment wrote."""
-    return read_mask(ref.spec, px_size_um=ref.px_size_um)
+    return ref.read()
 
 
 def read_landmark(ref: MaskRef | None) -> Mask | None:
     """A landmark without a pixel size: it is on the canvas of its mask."""
-    return None if ref is None else replace(read_mask(ref.spec), px_size_um=None)
+    return None if ref is None else replace(ref.read(), px_size_um=None)
 
 
 def area_of(mask: Mask) -> float:

@@ -17,7 +17,7 @@ from pairframe.alignment.landmarks import checked_landmark
 from pairframe.cohort.align.job import align_with, area_of, check_reference_px_size, read_area, read_landmark
 from pairframe.cohort.align.settings import AlignSettings
 from pairframe.cohort.align.tasks import MaskOfCohort, ReferenceRef
-from pairframe.cohort.inputs.manifest import absolute
+from pairframe.cohort.inputs.cells import absolute
 from pairframe.cohort.inputs.tasks import MaskRef
 from pairframe.cohort.run.progress import MaskScan
 from pairframe.errors import AlignError, PairframeError

@@ -35,6 +35,7 @@ from pairframe.cohort.align.tasks import (
     pose_key,
     pose_task,
 )
+from pairframe.cohort.inputs.columns import ColumnMap
 from pairframe.cohort.inputs.content import Digests
 from pairframe.cohort.inputs.sources import read_frames
 from pairframe.cohort.inputs.tasks import PairTask
@@ -102,6 +103,7 @@ def align_cohort(
     reference: str | os.PathLike[str] | None = None,
     reference_landmark: str | os.PathLike[str] | None = None,
     landmark: str | None = None,
+    columns: ColumnMap | None = None,
     kind: str = "rigid",
     allow_flip: bool = False,
     several: str = "shift",
@@ -130,6 +132,8 @@ def align_cohort(
     landmark : str, optional
         Column of the table with a second mask per row, such as the yolk. It counts as much as the mask itself. A row
         without one is aligned by its outline alone and flagged.
+    columns : ColumnMap, optional
+        Which columns of the table hold what, if they do not have the usual names.
     kind, allow_flip, several
         See `align`. The scale of ``similarity`` helps to find the pose; it is recorded and not applied.
     jobs : int, optional
@@ -148,7 +152,7 @@ def align_cohort(
     began = time.monotonic()
     settings = AlignSettings(canvas_hw, px_size_um, landmark, kind, allow_flip, several)
     n_jobs = checked_jobs(jobs)
-    masks = masks_of(read_frames(manifest), settings)
+    masks = masks_of(read_frames(manifest, (columns or ColumnMap()).with_structure(landmark)), settings)
     given = None if reference is None else given_reference(reference, reference_landmark, settings)
     state = AlignState.read(Path(out).absolute())
     # A reference that cannot be used, or does not fit, is refused before anything is written.

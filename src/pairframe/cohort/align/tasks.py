@@ -12,7 +12,6 @@ from pairframe._version import __version__
 from pairframe.alignment import Canvas, Similarity
 from pairframe.cohort.align.settings import AlignSettings
 from pairframe.cohort.inputs.content import Digests, side_content
-from pairframe.cohort.inputs.manifest import absolute
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.sources import FrameTable
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, Scalar, check_tasks
@@ -82,11 +81,7 @@ def masks_of(table: FrameTable, settings: AlignSettings) -> list[MaskOfCohort]:
     found = []
     for frame in table.frames:
         name = f"{frame.series}_{frame.name}" if frame.series else frame.name
-        cell = None if column is None else frame.labels.get(column)
-        mark = None
-        if cell is not None and str(cell).strip():
-            mark = MaskRef(absolute(str(cell), table.folder), str(cell))
-        found.append(MaskOfCohort(name, frame, mark))
+        found.append(MaskOfCohort(name, frame, None if column is None else frame.structures.get(column)))
     check_tasks([_as_pair(one) for one in found])
     return found
 

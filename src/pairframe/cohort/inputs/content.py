@@ -71,6 +71,8 @@ def with_digests(task: PairTask, digests: Digests) -> PairTask:
     """The task with the digests of its files that are known, so that a worker need not hash them again."""
 
     def with_digest(mask: MaskRef) -> MaskRef:
+        if mask.rle is not None:
+            return mask
         try:
             return replace(mask, digest=digests.known(parse_spec(mask.spec).path))
         except InputError:  # a name that is not valid: reading it raises the error
@@ -98,6 +100,8 @@ def _settings(config: TransportConfig) -> dict[str, Any]:
 def is_reachable(task: PairTask) -> bool:
     """Whether the files of both masks exist and may be read."""
     for mask in (task.source, task.target):
+        if mask.rle is not None:
+            continue
         try:
             path = parse_spec(mask.spec).path
         except InputError:  # a name that is not valid
@@ -109,10 +113,13 @@ def is_reachable(task: PairTask) -> bool:
 
 def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | float | None, ...]:
     """The content of a mask: the digest of its file, the page and label, and the pixel size; not the place of the file."""
+    if mask.rle is not None:
+        return "coco-rle", mask.rle.sha256, mask.px_size_um
     try:
         spec = parse_spec(mask.spec)
     except InputError:  # a name that is not valid: reading it raises the error
         return (mask.spec,)
+    stated = () if mask.shape_hw is None else mask.shape_hw
     return (
         digests.of(spec.path, mask.digest),
         spec.path.suffix.lower(),
@@ -120,6 +127,7 @@ def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | float | N
         spec.page,
         spec.label,
         mask.px_size_um,
+        *stated,
     )
 
 

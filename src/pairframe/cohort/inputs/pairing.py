@@ -16,12 +16,23 @@ RULES = "consecutive, reference, reference:FRAME, all, every:K"
 
 @dataclass(frozen=True)
 class Frame:
-    """One image of a series. `name` is its frame number or name as text; `labels` are the other columns."""
+    """One image of a series.
+
+    Attributes
+    ----------
+    name : str
+        Frame number or name.
+    labels : dict
+        The other columns.
+    structures : dict
+        Further masks of the same image, by column, such as a yolk; those that are there.
+    """
 
     series: str
     name: str
     mask: MaskRef
     labels: dict[str, Scalar] = field(default_factory=dict)
+    structures: dict[str, MaskRef] = field(default_factory=dict)
 
     @property
     def group(self) -> str:
@@ -178,4 +189,5 @@ def _task(source: Frame, target: Frame, varying: set[str], place: type[int] | ty
         carried[name] = value
         if name in varying or value != target.labels.get(name):
             carried[f"{name}_target"] = target.labels.get(name)
-    return PairTask("-".join(names), source.mask, target.mask, carried)
+    structures = (source.structures, target.structures)
+    return PairTask("-".join(names), source.mask, target.mask, carried, structures=structures)

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pairframe.cohort.inputs.manifest import absolute, read_frame_manifest, read_manifest
+from pairframe.cohort.inputs.cells import absolute
+from pairframe.cohort.inputs.columns import MAP_SUFFIX, ColumnMap
+from pairframe.cohort.inputs.manifest import read_frame_manifest, read_manifest
 from pairframe.cohort.inputs.pairing import Frame, in_order, natural_key, pair_frames
 from pairframe.cohort.inputs.stacks import stack_frames
 from pairframe.cohort.inputs.tables import SUFFIXES
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
 from pairframe.errors import InputError, ManifestError
 from pairframe.masks import MaskSpec, parse_spec
-from pairframe.masks.readers import FORMATS
+from pairframe.masks.readers import FORMATS, OUTLINES
 from pairframe.masks.spec import path_exists
 from pairframe.notices import Notice
 from pairframe.results import ResultStore
@@ -27,22 +29,30 @@ ALIGN_STATE = "align.json"
 Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
-def read_tasks(manifest: Manifest, pairing: str = "consecutive", axes: str | None = None) -> list[PairTask]:
+def read_tasks(
+    manifest: Manifest, pairing: str = "consecutive", axes: str | None = None, columns: ColumnMap | None = None
+) -> list[PairTask]:
     """All pairs to compare. Only names and headers are read, and nothing is written.
 
     Parameters
     ----------
     manifest : path or tasks
         A .csv, .tsv or .parquet table of pairs or frames; a folder of frames (one series), or of folders of frames (a
-        series each); a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
+        series each); a .toml file that names a table and its columns; a pattern such as ``masks/*/t*.png`` (a series per folder); a stack of label images, where each id
         is a series, or with ``:all`` at its end all labels of a page are one mask; a folder that `align_cohort` wrote; or
         tasks made by hand.
     pairing : str
         How frames make pairs; see `pair_frames`.
     axes : str, optional
         Letters of the axes of a stack, such as ``TZYX``; see `stack_frames`.
+    columns : ColumnMap, optional
+        Which columns of a table of frames hold what.
     """
-    tasks = _read(os.fspath(manifest), pairing, axes) if isinstance(manifest, str | os.PathLike) else list(manifest)
+    if isinstance(manifest, str | os.PathLike):
+        tasks = _read(os.fspath(manifest), pairing, axes, columns)
+    else:
+        _refuse_columns("tasks", columns)
+        tasks = list(manifest)
     check_tasks(tasks)
     return tasks
 
@@ -56,39 +66,41 @@ class FrameTable:
     frames : tuple of Frame
     names : tuple of str
         Columns of the manifest; empty without one.
-    folder : Path
-        Relative paths in columns start here.
     """
 
     frames: tuple[Frame, ...]
     names: tuple[str, ...]
-    folder: Path
 
 
-def read_frames(manifest: str | os.PathLike[str]) -> FrameTable:
+def read_frames(manifest: str | os.PathLike[str], columns: ColumnMap | None = None) -> FrameTable:
     """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read."""
     text = os.fspath(manifest)
     table = _table(Path(text))
-    frames, names = (_frames(text)[0], ()) if table is None else read_frame_manifest(table)
+    if table is None:
+        _refuse_columns(text, columns)
+        frames, names = _frames(text)[0], tuple[str, ...]()
+    else:
+        frames, names = read_frame_manifest(table, columns or ColumnMap())
     by_series: dict[str, list[Frame]] = {}
     for frame in frames:
         by_series.setdefault(frame.series, []).append(frame)
     ordered = [frame for series in by_series.values() for frame in in_order(series)]
-    return FrameTable(tuple(ordered), names, Path.cwd() if table is None else table.parent)
+    return FrameTable(tuple(ordered), names)
 
 
-def _read(text: str, pairing: str, axes: str | None) -> list[PairTask]:
+def _read(text: str, pairing: str, axes: str | None, columns: ColumnMap | None) -> list[PairTask]:
     table = _table(Path(text))
     if table is None:
+        _refuse_columns(text, columns)
         frames, notices = _frames(text, axes)
         return [replace(task, notices=notices) if notices else task for task in pair_frames(frames, pairing)]
     _refuse_axes(text, axes)
-    return read_manifest(table, pairing)
+    return read_manifest(table, pairing, columns or ColumnMap())
 
 
 def _table(path: Path) -> Path | None:
     """The manifest that a path names: a table, or a folder with one that `align_cohort` wrote."""
-    if path.suffix.lower() in SUFFIXES:
+    if path.suffix.lower() in (*SUFFIXES, MAP_SUFFIX):
         return path
     return path / ALIGNED_MANIFEST if (path / ALIGNED_MANIFEST).is_file() else None
 
@@ -104,7 +116,7 @@ def _frames(text: str, axes: str | None = None) -> tuple[list[Frame], tuple[Noti
         return _folder(path), ()
     if glob.has_magic(text):
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
-        masks = [path for path in found if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+        masks = [path for path in found if path.suffix.lower() in (*FORMATS, *OUTLINES) and not _is_a_result(path)]
         return _files(masks), ()
     raise ManifestError(
         f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
@@ -116,6 +128,13 @@ def _frames(text: str, axes: str | None = None) -> tuple[list[Frame], tuple[Noti
 def _refuse_axes(text: str, axes: str | None) -> None:
     if axes is not None:
         raise ManifestError("axes with a stack of labels", f"axes={axes!r} with {text!r}", "leave axes out", "axes")
+
+
+def _refuse_columns(text: str, columns: ColumnMap | None) -> None:
+    if columns is not None and columns.single:
+        raise ManifestError(
+            "a column map with a table", f"one with {text!r}", "leave out the options that name columns", "columns"
+        )
 
 
 def _as_stack(text: str) -> MaskSpec | None:

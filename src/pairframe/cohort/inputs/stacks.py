@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.cohort.inputs.manifest import absolute
+from pairframe.cohort.inputs.cells import absolute
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.tasks import MaskRef
 from pairframe.errors import ManifestError

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,6 +20,7 @@ from pairframe.cohort.inputs.tasks import Scalar
 from pairframe.errors import ManifestError
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
+_LONGEST_CELL = 1 << 26  # characters
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _MORE_DIGITS_THAN_NUMBERS_HAVE = re.compile(r"[+-]?[0-9]{19,}")
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf|-inf")
@@ -45,10 +48,17 @@ class ManifestTable:
     lines: tuple[Line, ...]
 
 
-def read_manifest_table(path: Path) -> ManifestTable:
-    """Read a .csv (comma or semicolon), .tsv or .parquet file."""
+def read_manifest_table(path: Path, text_columns: Collection[str] = ()) -> ManifestTable:
+    """Read a .csv (comma or semicolon), .tsv or .parquet file.
+
+    Parameters
+    ----------
+    text_columns : collection of str
+        Columns whose cells are names or masks, never numbers. In Parquet they may hold bytes, and lists as JSON.
+    """
     try:
-        names, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_text(path)
+        is_parquet = path.suffix.lower() == ".parquet"
+        names, rows = (_read_parquet if is_parquet else _read_text)(path, {*_STAYS_TEXT, *text_columns})
     except FileNotFoundError as error:
         raise ManifestError("an existing manifest", repr(str(path)), "check the path") from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -67,8 +77,8 @@ def read_manifest_table(path: Path) -> ManifestTable:
 # --- text ------------------------------------------------------------------------------------
 
 
-def _read_text(path: Path) -> tuple[list[str], list[Line]]:
-    with io.TextIOWrapper(files.open_regular(path), encoding="utf-8-sig", newline="") as stream:
+def _read_text(path: Path, text_columns: Collection[str]) -> tuple[list[str], list[Line]]:
+    with _long_cells(), io.TextIOWrapper(files.open_regular(path), encoding="utf-8-sig", newline="") as stream:
         head = stream.readline()
         stream.seek(0)
         delimiter = "\t" if path.suffix.lower() == ".tsv" else ";" if ";" in head and "," not in head else ","
@@ -85,7 +95,7 @@ def _read_text(path: Path) -> tuple[list[str], list[Line]]:
                     "complete the line; put quotes around cells that hold the separator",
                 )
             rows.append((f"line {reader.line_num}", cells))
-    typed = [_typed(name, [cells[k] for _, cells in rows]) for k, name in enumerate(names)]
+    typed = [_typed([cells[k] for _, cells in rows], is_text=name in text_columns) for k, name in enumerate(names)]
     lines = [
         Line(where, {name: column[i] for name, column in zip(names, typed, strict=True)})
         for i, (where, _) in enumerate(rows)
@@ -93,14 +103,24 @@ def _read_text(path: Path) -> tuple[list[str], list[Line]]:
     return names, lines
 
 
-_STAYS_TEXT = ("pair_id", "source", "target", "path", "series", "frame")
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Run lengths of a large mask are longer than the cells that `csv` takes by default."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
-def _typed(name: str, cells: Sequence[str]) -> list[Scalar]:
+_STAYS_TEXT = ("pair_id", "source", "target", "path", "mask", "series", "frame")
+
+
+def _typed(cells: Sequence[str], *, is_text: bool) -> list[Scalar]:
     """A column as integers, floats or booleans if all of its cells are; ``007`` is a name, not a number."""
     filled = [cell for cell in cells if cell != ""]
     convert: Any = str
-    if name in _STAYS_TEXT or any(map(_MORE_DIGITS_THAN_NUMBERS_HAVE.fullmatch, filled)) or not filled:
+    if is_text or any(map(_MORE_DIGITS_THAN_NUMBERS_HAVE.fullmatch, filled)) or not filled:
         pass
     elif all(_WHOLE.fullmatch(cell) for cell in filled):
         convert = int
@@ -118,7 +138,7 @@ def _truth(cell: str) -> bool:
 # --- parquet ---------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path) -> tuple[list[str], list[Line]]:
+def _read_parquet(path: Path, text_columns: Collection[str]) -> tuple[list[str], list[Line]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -128,10 +148,25 @@ def _read_parquet(path: Path) -> tuple[list[str], list[Line]]:
     except pa.ArrowException as error:
         raise ManifestError("a Parquet file", f"{str(path)!r}: {error}", "write it again") from error
     lines = [
-        Line(f"row {i}", {name: _plain(value, name, i) for name, value in row.items()})
+        Line(f"row {i}", {name: _plain(_as_text(value, name in text_columns), name, i) for name, value in row.items()})
         for i, row in enumerate(table.to_pylist())
     ]
     return list(table.column_names), lines
+
+
+def _as_text(value: Any, is_text: bool) -> Any:
+    """COCO objects, and bytes and lists of columns that hold masks, as the text that they are in a text file."""
+    if isinstance(value, bytes) and is_text:
+        return value.decode("utf-8", "replace")
+    if isinstance(value, dict) and "counts" in value:
+        return json.dumps(
+            {name: _text_of_counts(item) if name == "counts" else item for name, item in value.items()}, default=str
+        )
+    return json.dumps(value, default=str) if isinstance(value, list) and is_text else value
+
+
+def _text_of_counts(counts: Any) -> Any:
+    return counts.decode("utf-8", "replace") if isinstance(counts, bytes) else counts
 
 
 def _plain(value: Any, name: str, row: int) -> Scalar:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pairframe.errors import ManifestError, StoreRowError
+from pairframe.errors import ManifestError, MaskError, StoreRowError
+from pairframe.masks import CocoRle, Mask, canvas_shape, read_mask
 from pairframe.notices import Notice
 from pairframe.results.schema import BY_NAME, checked_extra
 
@@ -45,6 +46,10 @@ class MaskRef:
         As the manifest names it.
     px_size_um : float, optional
         Side of a pixel, if the manifest has it.
+    rle : CocoRle, optional
+        The mask itself, if the manifest holds it; then `spec` only names its cell.
+    shape_hw : (H, W), optional
+        Canvas of outlines, pixels, if the manifest has it.
     digest : FileDigest, optional
         Of its file, if that was hashed already.
     """
@@ -52,7 +57,22 @@ class MaskRef:
     spec: str
     named: str
     px_size_um: float | None = None
+    rle: CocoRle | None = None
+    shape_hw: tuple[int, int] | None = None
     digest: FileDigest | None = field(default=None, compare=False, repr=False)
+
+    def read(self, *, density: bool = False) -> Mask:
+        """The mask; grey values as mass per pixel if `density` is true."""
+        if self.rle is None:
+            return read_mask(self.spec, px_size_um=self.px_size_um, density=density, shape_hw=self.shape_hw)
+        try:
+            return Mask(self.rle.decode(), px_size_um=self.px_size_um, source=self.named, density=density)
+        except MaskError as error:
+            raise MaskError(error.expected, f"{error.got} in {self.named}", error.fix, error.field) from error
+
+    def canvas_hw(self) -> tuple[int, int]:
+        """Height and width of its canvas in pixels; of a file only the header is read."""
+        return canvas_shape(self.spec, shape_hw=self.shape_hw) if self.rle is None else self.rle.shape_hw
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,8 @@ class PairTask:
         Frames of a series from source to target: 1 for neighbours. None if the two are of different series.
     notices : tuple of Notice
         Remarks about how the pair was found; its result has them too.
+    structures : pair of mappings
+        Further masks of source and target by column; see `Frame`.
     """
 
     pair_id: str
@@ -75,6 +97,7 @@ class PairTask:
     carried: Mapping[str, Scalar] = field(default_factory=dict)
     frames_apart: float | None = 1.0
     notices: tuple[Notice, ...] = ()
+    structures: tuple[Mapping[str, MaskRef], Mapping[str, MaskRef]] = field(default_factory=lambda: ({}, {}))
 
     def follows(self, other: PairTask) -> bool:
         """Whether the target of `other` is the source of this pair, as in a series: its solution is the best start."""

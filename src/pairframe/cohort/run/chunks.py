@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 
-from pairframe.cohort.inputs.tasks import PairTask
+from pairframe.cohort.inputs.tasks import MaskRef, PairTask
 from pairframe.cohort.run.events import Chunk, Stopped
 from pairframe.cohort.run.progress import SILENT_SCAN, Item, MaskScan
 from pairframe.errors import PairframeError
 from pairframe.frame.bucket import ShapeHW
-from pairframe.masks import MaskSpec, canvas_shape, mass_density, parse_spec, read_mask
+from pairframe.masks import MaskSpec, mass_density, parse_spec
 from pairframe.parallel.threads import n_cores
 from pairframe.pipeline import frame_of
 from pairframe.pipeline.clean import cleaned
@@ -44,7 +44,8 @@ def cut_into_chunks(
         sizes = _sizes(partial(_work_size, config=config), {task.pair_id: task for task in tasks}, scan)
     else:  # pairs that share a mask have one canvas, and so have all pages of a stack
         files = {task.pair_id: _file(run[0]) for run in runs for task in run}
-        canvases = _sizes(_canvas_size, {file: file for file in files.values()}, scan)
+        first = {_file(run[0]): run[0].source for run in reversed(runs)}
+        canvases = _sizes(_canvas_size, first, scan)
         sizes = {pair_id: canvases[file] for pair_id, file in files.items() if file in canvases}
     if scan.is_stopping():
         return Stopped()
@@ -65,9 +66,7 @@ def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     is_density = config.mass.takes_density
     try:
         a, b = (
-            mass_density(
-                cleaned(read_mask(mask.spec, px_size_um=mask.px_size_um, density=is_density), config), config.mass_mode
-            )
+            mass_density(cleaned(mask.read(density=is_density), config), config.mass_mode)
             for mask in (task.source, task.target)
         )
         return frame_of(a, b, config).work_shape_hw
@@ -101,7 +100,9 @@ def _work_size(task: PairTask, config: TransportConfig) -> SizeClass:
 
 
 def _file(task: PairTask) -> str:
-    """The file of the source, without page and label; empty if the name is not valid."""
+    """The file of the source, without page and label, or its cell in the manifest; empty if the name is not valid."""
+    if task.source.rle is not None:
+        return task.source.spec
     try:
         spec = parse_spec(task.source.spec)
     except PairframeError:
@@ -109,10 +110,10 @@ def _file(task: PairTask) -> str:
     return str(MaskSpec(spec.path, spec.inner))
 
 
-def _canvas_size(file: str) -> SizeClass:
+def _canvas_size(ref: MaskRef) -> SizeClass:
     """The pixels of the canvas, from the header of the file, rounded to half powers of two."""
     try:
-        height, width = canvas_shape(file) if file else (0, 0)
+        height, width = ref.canvas_hw()
     except _UNREADABLE:
         return (0,)
     return (round(2 * math.log2(1 + height * width)),)

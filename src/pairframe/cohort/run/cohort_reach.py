@@ -18,7 +18,7 @@ from pairframe.cohort.inputs.tasks import MaskRef, PairTask
 from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.progress import SILENT_SCAN, MaskScan
 from pairframe.errors import PairframeError
-from pairframe.masks import mass_density, read_mask
+from pairframe.masks import mass_density
 from pairframe.masks.pieces import typical_length
 from pairframe.parallel.threads import n_cores
 from pairframe.pipeline.clean import cleaned
@@ -109,7 +109,7 @@ def _settings(config: TransportConfig) -> list[object]:
 def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> tuple[float, Units] | None:
     """The reach of a mask alone, and its units; None for an empty mask, or one that cannot be read: its pair says why."""
     try:
-        mask = cleaned(read_mask(ref.spec, px_size_um=ref.px_size_um, density=config.mass.takes_density), config)
+        mask = cleaned(ref.read(density=config.mass.takes_density), config)
         px_size_um = config.px_size_um or mask.px_size_um
         density = mass_density(mask, config.mass_mode, px_size_um)
         if not density.any():

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 
 from pairframe.cohort.inputs.content import MISSING, Digests, side_content, work_key
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask
-from pairframe.masks import Mask, read_mask
+from pairframe.masks import Mask
 from pairframe.problem import TransportConfig
 
 
@@ -31,7 +31,7 @@ class MaskCache:
         keys = [self._key(ref, is_density) for ref in refs]
         previous = self._masks
         masks = [
-            previous[key] if key in previous else read_mask(ref.spec, px_size_um=ref.px_size_um, density=is_density)
+            previous[key] if key in previous else ref.read(density=is_density)
             for key, ref in zip(keys, refs, strict=True)
         ]
         # A file that changed while it was read is not kept: its content may be of neither version.

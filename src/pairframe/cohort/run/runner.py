@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairframe import checks
+from pairframe.cohort.inputs.columns import ColumnMap
 from pairframe.cohort.inputs.interval import with_frame_interval
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
 from pairframe.cohort.run.chunks import cut_into_chunks
@@ -74,6 +75,7 @@ def run_cohort(
     *,
     pairing: str = "consecutive",
     axes: str | None = None,
+    columns: ColumnMap | None = None,
     jobs: int | None = None,
     client: AnyClient | str | None = None,
     retry_failed: bool = False,
@@ -85,7 +87,7 @@ def run_cohort(
 
     Parameters
     ----------
-    manifest, pairing, axes
+    manifest, pairing, axes, columns
         See `read_tasks`.
     out : path
         Folder of results; see `ResultStore`. Nothing outside of it is written.
@@ -113,7 +115,7 @@ def run_cohort(
     n_jobs = checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
-    tasks = with_frame_interval(read_tasks(manifest, pairing, axes), frame_interval_min)
+    tasks = with_frame_interval(read_tasks(manifest, pairing, axes, columns), frame_interval_min)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()

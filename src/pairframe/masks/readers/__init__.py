@@ -9,11 +9,12 @@ from pathlib import Path
 
 from pairframe.masks.readers.base import ImageSource, SizeYX
 from pairframe.masks.readers.numpy_files import open_npy, open_npz
+from pairframe.masks.readers.outlines import Reader, read_geojson, read_roi, read_roi_set
 from pairframe.masks.readers.png import open_png
 from pairframe.masks.readers.tiff import open_tiff
 from pairframe.masks.readers.zarr_files import open_zarr
 
-__all__ = ["FORMATS", "Format", "ImageSource", "SizeYX"]
+__all__ = ["FORMATS", "INNER_PATHS", "OUTLINES", "Format", "ImageSource", "SizeYX"]
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,6 @@ FORMATS = {
     ".npz": Format(open_npz, has_inner_paths=True),
     ".zarr": Format(open_zarr, has_inner_paths=True),
 }
+# Outlines do not know the size of their image.
+OUTLINES: dict[str, Reader] = {".roi": read_roi, ".zip": read_roi_set, ".geojson": read_geojson}
+INNER_PATHS = (*(suffix for suffix, form in FORMATS.items() if form.has_inner_paths), ".zip", ".geojson")

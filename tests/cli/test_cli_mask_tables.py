@@ -1,0 +1,91 @@
+"""`pairframe run` and `pairframe align` with tables of run lengths and columns of any name."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pairframe.cli.app import app
+from pairframe.masks import CocoRle
+from pairframe.testing import growing_embryo, planted_cohort
+
+COLUMNS = ("--mask-column", "body", "--series-column", "fish", "--frame-column", "t", "--height-um-column", "tall")
+
+
+def run(*words: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "frames.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["fish", "t", "body", "yolk", "tall", "dose"])
+        for t, mask in enumerate(growing_embryo(2, shape_hw=(48, 96))):
+            yolk = mask & (np.arange(96) < 48)
+            cells = [json.dumps(CocoRle.from_mask(one).to_coco()) for one in (mask, yolk)]
+            writer.writerow(["f1", t, *cells, 96.0, 0.5])
+    return path
+
+
+def test_a_table_of_run_lengths_is_compared_with_flows_between_structures(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, text, errors = run("run", table, *COLUMNS, "--region", "yolk", "--out", out, "--jobs", 1, "--no-report")
+    assert code == 0, text + errors
+    with (out / "flows.csv").open() as stream:
+        flows = list(csv.DictReader(stream))
+    labels = {row["source_label"] for row in flows}
+    assert {"1", "-1"} <= labels  # the yolk, and the body without it
+    again = run("run", table, *COLUMNS, "--out", out, "--jobs", 1, "--no-report")
+    assert "1 skipped" in again[1]
+
+
+@pytest.mark.parametrize("command", ["run", "align"])
+def test_a_column_that_does_not_exist_is_one_line_and_nothing_is_written(
+    command: str, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ("--canvas", "200x200") if command == "align" else ()
+    code, _, errors = run(command, table, "--mask-column", "corpus", "--out", out, *words)
+    assert code == 2
+    assert "a column 'corpus' in 'frames.csv'" in " ".join(errors.split())
+    assert "Traceback" not in errors
+    assert not out.exists()
+
+
+def test_columns_are_for_tables(table: Path, tmp_path: Path) -> None:
+    code, _, errors = run("align", "a.tif", "b.tif", "--mask-column", "body")
+    assert code == 2
+    assert "no --mask-column for a pair" in errors
+
+
+def test_a_dry_run_reads_the_same_columns(table: Path, tmp_path: Path) -> None:
+    code, text, _ = run("run", table, *COLUMNS, "--out", tmp_path / "out", "--dry-run", "--jobs", 1)
+    assert code == 0
+    assert "f1_0-1: frames.csv, line 2, body -> frames.csv, line 3, body" in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_table_is_aligned_by_its_yolk(tmp_path: Path) -> None:
+    lines = []
+    for one in planted_cohort(1, 2):
+        body, yolk = (CocoRle.from_mask(pixels) for pixels in (one.mask, one.yolk))
+        height, width = one.mask.shape
+        lines.append([one.frame, body.counts, yolk.counts, height, width, one.px_size_um])
+    with (tmp_path / "t.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["frame", "body", "yolk", "high", "wide", "px"], *lines])
+    words = ("--mask-column", "body", "--landmark", "yolk", "--height-px-column", "high", "--width-px-column", "wide")
+    words = (*words, "--px-size-column", "px", "--canvas", "130x300", "--px-size-um", 5, "--allow-flip", "--jobs", 1)
+    code, text, errors = run("align", tmp_path / "t.csv", *words, "--out", tmp_path / "out")
+    assert code == 0, text + errors
+    with (tmp_path / "out" / "aligned.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["align_landmark"] for row in rows] == ["used", "used"]
+    assert rows[0]["align_original"] == "t.csv, line 2, body"
