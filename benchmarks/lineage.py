@@ -82,11 +82,11 @@ def f1(count: np.ndarray) -> float:
 
 def planted(quick: bool) -> list[dict[str, Any]]:
     rows = []
-    for shift_px, n_scenes in ((3.0, 12), (6.0, 3)):
+    for shift_px, n_scenes in ((3.0, 30), (6.0, 8)):
         total: dict[str, np.ndarray] = {}
         events: dict[str, int] = {}
         for seed in range(1 if quick else n_scenes):
-            scene = cell_scene(seed, n_side=10 if quick else 18, shift_px=shift_px)
+            scene = cell_scene(seed, n_side=10 if quick else 12, shift_px=shift_px)
             truth = set(scene.links)
             happened = events_of(truth, scene.source, scene.target)
             for event in happened:
@@ -165,7 +165,7 @@ def real(quick: bool) -> list[dict[str, Any]]:
     coarse = pf.TransportConfig(downsample_factor=4)
     drifting = pf.TransportConfig(downsample_factor=4, align="shift")
     return [
-        tracked("T98G cells (machine tracks)", labels("usiigaci_t98g_tracked_37f.npz", 13), coarse),
+        tracked("T98G cells (machine tracks)", labels("usiigaci_t98g_tracked_37f.npz", 7), coarse),
         untracked("E. coli colony on a drifting stage", labels("ecoli_trpL_colony_20f.npz", 20), drifting),
         untracked("laptrack, cell segmentation", labels("laptrack_cell_segmentation_10f.npz", 10), None),
         untracked("laptrack, interactive fix", labels("laptrack_interactive_fix_6f.npz", 6), None),
