@@ -97,7 +97,7 @@ def _books(ax: Axes, kept: pd.DataFrame, surface: str) -> None:
         if error is not None and error in kept:
             low, high = (kept[name] + sign * 1.96 * kept[error] for sign in (-1, 1))
             ax.fill_between(kept["time"], low, high, color=colour, alpha=0.18, lw=0)
-    if kept["outline_flicker_um2"].notna().any():
+    if kept["outline_flicker_total_um2"].notna().any():
         values = kept["outline_flicker_total_um2"]
         ax.plot(kept["time"], values, ":", color="#7A4FA3", lw=1.5, label="flicker of outline pixels")
     ax.plot(kept["time"], kept["net_growth_um2"], "-", color="black", lw=1, label="net growth")

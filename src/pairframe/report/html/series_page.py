@@ -116,6 +116,7 @@ def page_of_series(
         tiles=_tiles(summary, length),
         has_film=has_film,
         has_movie=has_movie,
+        has_outline=bool(rows["outline_flicker_total_um2"].notna().any()),
         has_bars="created_low_um2" in rows,
         note=note,
         time_unit=unit,
@@ -172,7 +173,11 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
 def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
     unit = summary["time_unit"]
     values = (
-        ("", f"{summary['frames']}", f"frames over {number(summary['duration'])} {unit}"),
+        (
+            "",
+            f"{summary['frames']}",
+            "frames" if unit == "frame" else f"frames over {number(summary['duration'])} {unit}",
+        ),
         (
             "um",
             f"{number(summary['net_growth_percent'])} %",
