@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -314,3 +315,12 @@ def test_the_command_refuses_with_one_line_and_writes_nothing(tmp_path: Path) ->
     assert "time that increases" in done.output
     assert "Traceback" not in done.output
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")
+def test_real_cells_as_a_series(tmp_path: Path) -> None:
+    labels = np.load(Path(os.environ["PAIRFRAME_DATA"]) / "laptrack_cell_segmentation_10f.npz")["labels"]
+    table = pf.series_table(store_of(tmp_path, [frame > 0 for frame in labels[:4]]))
+    assert table["area_um2"].tolist() == [int((frame > 0).sum()) for frame in labels[:4]]
+    growth, net = table["lasting_growth_um2"].iloc[-1], table["net_growth_um2"].iloc[-1]
+    assert growth == pytest.approx(net, abs=0.05)

@@ -125,7 +125,7 @@ def page_of_series(
         rows=[
             {
                 "link": pair_pages.get(str(row["pair_id"])),
-                "cells": [row["frame"], number(float(row["time"])), *(number(float(row[name])) for name in _SHOWN)],
+                "cells": [row["frame"], *((row[name], number(float(row[name]))) for name in ("time", *_SHOWN))],
             }
             for row in records
         ],
@@ -154,7 +154,9 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
         title=title,
         has_report=has_report,
         rule=table.attrs,
-        clock=f"{column} in {unit}" if column else ("counted in frames" if unit == "frame" else f"in {unit}"),
+        clock=f"the column {column}, in {unit}"
+        if column
+        else ("counted in frames" if unit == "frame" else f"in {unit}"),
         heads=[("series", "text"), *((words, "number") for words in shown.values())],
         rows=[
             {
