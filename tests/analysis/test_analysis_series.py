@@ -262,6 +262,12 @@ def test_a_cohort_that_is_not_consecutive_is_refused(tmp_path: Path) -> None:
         assert "--pairing consecutive" in caught.value.fix
 
 
+def test_pairs_outside_a_series_are_left_alone(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(t) for t in range(3)])
+    store.commit([store.write_maps(pf.compare(body(), body(9)), "alone", extra={"series": None})])
+    assert set(pf.series_table(store)["series"]) == {"a"}
+
+
 def test_masses_that_are_no_areas_are_refused(tmp_path: Path) -> None:
     store = store_of(tmp_path, [body(), body(2)], config=pf.TransportConfig(mass_mode="distance_transform"))
     with pytest.raises(CohortError, match="mass is their area"):
