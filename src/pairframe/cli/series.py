@@ -66,7 +66,8 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
     for one in summaries[:MOST_LINES]:
         name = f"{visible(one['series'])}: " if one["series"] else ""
         flicker = f"{number(one['flicker_percent_of_created'])} % of the created area is flicker"
-        words = f"{one['frames']} frames over {number(one['duration'])} {one['time_unit']}, net growth {number(one['net_growth_percent'])} %"
+        over = "" if one["time_unit"] == "frame" else f" over {number(one['duration'])} {one['time_unit']}"
+        words = f"{one['frames']} frames{over}, net growth {number(one['net_growth_percent'])} %"
         typer.echo(f"{name}{words}, {flicker}")
     if len(summaries) > MOST_LINES:
         typer.echo(f"and {len(summaries) - MOST_LINES} more series")

@@ -46,10 +46,12 @@ def chains_of(cohort: Cohort, wanted: Sequence[str] | None = None) -> list[Chain
     for row in cohort.rows:
         if row.get("series_target") is not None:
             raise _not_consecutive(f"pair {row['pair_id']!r}, which compares frames of two series")
-        name = "" if cohort.series is None or row[cohort.series] is None else str(row[cohort.series])
+        if cohort.series is not None and row[cohort.series] is None:
+            continue  # a pair outside the series
+        name = "" if cohort.series is None else str(row[cohort.series])
         by_series.setdefault(name, []).append(row)
     if not by_series:
-        raise CohortError("at least one pair", "an empty table", "run a cohort first")
+        raise CohortError("at least one pair of a series", "none in the table", "run a cohort first")
     unknown = [name for name in wanted or () if name not in by_series]
     if unknown:
         known = ", ".join(ascii(name)[:40] for name in list(by_series)[:8]) + (", ..." if len(by_series) > 8 else "")

@@ -166,7 +166,7 @@ def _table(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Cal
         "destroyed_total_um2": _summed(destroyed),
         "flicker_total_um2": _summed(on),
         "outline_flicker_um2": _after(flickers.outline),
-        "outline_flicker_total_um2": _summed(flickers.outline),
+        "outline_flicker_total_um2": _known_sum(flickers.outline),
         "lasting_created_total_um2": _summed(created - on),
         "lasting_destroyed_total_um2": _summed(destroyed - off),
         "lasting_growth_um2": _summed(created - on - destroyed + off),
@@ -216,28 +216,28 @@ class _Flicker:
 
 def _flicker(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Callable[[str], None]) -> _Flicker:
     places: list[tuple[Places, Places] | None] = []
-    outline, is_aligned = OutlineFlicker(rule.flicker_frames), False
+    outline, at_rest = OutlineFlicker(rule.flicker_frames), []
     reach, units = math.inf, frames.units
     for step in frames.steps:
         if step.row is None:
             places.append(None)
             outline.skip()
+            at_rest.append(False)
             continue
         result = store.load(step.row["pair_id"])
         reach = _number(step.row, "reach_um")
         places.append(places_of(result, reach, units.px_area))
         masks = masks_of(result)
+        at_rest.append(masks is not None)
         if masks is None:
-            is_aligned = True
             outline.skip()
         else:
-            dy, dx = (0 if math.isnan(value) else round(value / units.px_size) for value in step.drift_yx_um)
-            outline.add(*masks, (dy, dx))
+            outline.add(*masks)
         tick(step.row["pair_id"])
     drift = np.array([step.drift_yx_um for step in frames.steps]).reshape(-1, 2)
     created, destroyed = flicker(places, rule.flicker_frames, reach, drift)
     pixels = np.array(outline.on_px, dtype=np.float64) * units.px_area
-    return _Flicker(created, destroyed, np.full(len(pixels), np.nan) if is_aligned else pixels)
+    return _Flicker(created, destroyed, np.where(at_rest, pixels, np.nan))
 
 
 def _number(row: PlainRow | None, name: str) -> float:
@@ -253,6 +253,12 @@ def _after(steps: Float) -> Float:
 def _summed(steps: Float) -> Float:
     """Running sum at the frames, from 0; an unknown step adds nothing, and its frame is flagged."""
     return np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])
+
+
+def _known_sum(steps: Float) -> Float:
+    """The same, but NaN throughout if more than half of the steps are unknown."""
+    total = _summed(steps)
+    return total if np.isnan(steps).mean() <= 0.5 else np.full_like(total, np.nan)
 
 
 def _smooth(values: Float, times: Float, width: float) -> Float:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_CURVES = 60
+MOST_CURVES, MOST_NAMED = 60, 10
 
 
 def series_figure(rows: pd.DataFrame) -> Figure:
@@ -50,11 +50,14 @@ def series_overview(table: pd.DataFrame) -> Figure:
     figure = new_figure(10.4, 4.2)
     ax = figure.subplots()
     groups = list(table.groupby("series", sort=False))
-    for _, rows in groups[:MOST_CURVES]:
+    for name, rows in groups[:MOST_CURVES]:
         kept = rows[~rows["left_out"]]
-        ax.plot(kept["time"], kept["net_growth_percent"], lw=1.2, alpha=0.8)
+        label = str(name)[:24].replace("$", r"\$").lstrip("_")
+        ax.plot(kept["time"], kept["net_growth_percent"], lw=1.2, alpha=0.8, label=label)
         odd = rows[rows["flags"].notna()]
         ax.plot(odd["time"], odd["net_growth_percent"], "o", ms=6, mfc="none", mec=WARNING_COLOUR)
+    if 1 < len(groups) <= MOST_NAMED:
+        ax.legend(frameon=False, fontsize=SMALL_SIZE)
     ax.axhline(0, color="0.6", lw=0.8)
     unit = str(table["time_unit"].iloc[0])
     ax.set(xlabel=time_label(unit), ylabel="net growth since the first frame, %")
@@ -97,7 +100,7 @@ def _books(ax: Axes, kept: pd.DataFrame, surface: str) -> None:
         if error is not None and error in kept:
             low, high = (kept[name] + sign * 1.96 * kept[error] for sign in (-1, 1))
             ax.fill_between(kept["time"], low, high, color=colour, alpha=0.18, lw=0)
-    if kept["outline_flicker_um2"].notna().any():
+    if kept["outline_flicker_total_um2"].notna().any():
         values = kept["outline_flicker_total_um2"]
         ax.plot(kept["time"], values, ":", color="#7A4FA3", lw=1.5, label="flicker of outline pixels")
     ax.plot(kept["time"], kept["net_growth_um2"], "-", color="black", lw=1, label="net growth")

@@ -116,6 +116,7 @@ def page_of_series(
         tiles=_tiles(summary, length),
         has_film=has_film,
         has_movie=has_movie,
+        has_outline=bool(rows["outline_flicker_total_um2"].notna().any()),
         has_bars="created_low_um2" in rows,
         note=note,
         time_unit=unit,
@@ -124,7 +125,7 @@ def page_of_series(
         rows=[
             {
                 "link": pair_pages.get(str(row["pair_id"])),
-                "cells": [row["frame"], number(float(row["time"])), *(number(float(row[name])) for name in _SHOWN)],
+                "cells": [row["frame"], *((row[name], number(float(row[name]))) for name in ("time", *_SHOWN))],
             }
             for row in records
         ],
@@ -153,7 +154,9 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
         title=title,
         has_report=has_report,
         rule=table.attrs,
-        clock=f"{column} in {unit}" if column else ("counted in frames" if unit == "frame" else f"in {unit}"),
+        clock=f"the column {column}, in {unit}"
+        if column
+        else ("counted in frames" if unit == "frame" else f"in {unit}"),
         heads=[("series", "text"), *((words, "number") for words in shown.values())],
         rows=[
             {
@@ -172,7 +175,11 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
 def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
     unit = summary["time_unit"]
     values = (
-        ("", f"{summary['frames']}", f"frames over {number(summary['duration'])} {unit}"),
+        (
+            "",
+            f"{summary['frames']}",
+            "frames" if unit == "frame" else f"frames over {number(summary['duration'])} {unit}",
+        ),
         (
             "um",
             f"{number(summary['net_growth_percent'])} %",

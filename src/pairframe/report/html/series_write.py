@@ -136,7 +136,7 @@ def captions_of(rows: pd.DataFrame) -> list[str]:
     frames = [str(frame)[:18] for frame in rows["frame"]]
     if unit == "frame":
         return [f"frame {frame}" for frame in frames]
-    return [f"{time:.4g} {unit}  ({frame})" for time, frame in zip(rows["time"], frames, strict=True)]
+    return [f"{time:.4g} {unit}, frame {frame}" for time, frame in zip(rows["time"], frames, strict=True)]
 
 
 def _steps(store: ResultStore, rows: pd.DataFrame) -> tuple[Sequence[LightResult], str | None]:

@@ -1,0 +1,332 @@
+"""Series: growth exact to the pixel, flicker that is no growth, real time, flags, and every cohort that is no series."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import ndimage
+from typer.testing import CliRunner
+
+import pairframe as pf
+from pairframe.analysis.series import SeriesRule
+from pairframe.cli.app import app
+from pairframe.errors import CohortError
+from pairframe.report.html import write_report, write_series
+from pairframe.report.html.series_write import page_name_of
+from pairframe.results import ResultStore, failed_row
+from pairframe.testing import disc
+
+SHAPE = (56, 72)
+HOSTILE = "<img src=x onerror=\"document.title='harmed'\">"
+Masks = Sequence[np.ndarray[Any, Any]]
+
+
+def body(tip_px: float = 0.0) -> np.ndarray[Any, Any]:
+    """A disc with a snout to the right that is `tip_px` long."""
+    return disc(SHAPE, (27, 26), 15) | disc(SHAPE, (27, 36 + tip_px), 8)
+
+
+def rim(mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The pixels around a mask."""
+    found: np.ndarray[Any, Any] = ndimage.binary_dilation(mask) & ~mask
+    return found
+
+
+def store_of(
+    out: Path, masks: Masks, *, series: str = "a", config: pf.TransportConfig | None = None, **labels: Any
+) -> ResultStore:
+    """Consecutive pairs; a label that is a list has the value of every frame."""
+    store = ResultStore(out)
+    rows = []
+    for t in range(len(masks) - 1):
+        extra: dict[str, Any] = {"series": series, "frame": t, "frame_target": t + 1}
+        for name, value in labels.items():
+            extra |= {name: value[t], f"{name}_target": value[t + 1]} if isinstance(value, list) else {name: value}
+        result = pf.compare(masks[t], masks[t + 1], config or pf.TransportConfig())
+        rows.append(store.write_maps(result, f"{series} {t}", extra=extra))
+    store.commit(rows)
+    return store
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory: pytest.TempPathFactory) -> ResultStore:
+    masks = [body(2.0 * t) for t in range(7)]
+    config = pf.TransportConfig(px_size_um=0.5)
+    return store_of(tmp_path_factory.mktemp("growing"), masks, config=config, frame_interval_min=15.0)
+
+
+# --- growth and flicker ----------------------------------------------------------------------
+
+
+def test_net_growth_is_exact_to_the_pixel(growing: ResultStore) -> None:
+    table = pf.series_table(growing)
+    truth = np.array([int(body(2.0 * t).sum()) for t in range(7)])
+    assert (table["area_um2"] / 0.25).tolist() == truth.tolist()
+    assert (table["net_growth_um2"] / 0.25).tolist() == (truth - truth[0]).tolist()
+    assert table["lasting_growth_um2"].to_numpy() / 0.25 == pytest.approx(truth - truth[0], abs=1e-3)
+    assert table["flicker_total_um2"].iloc[-1] < 1e-3
+
+
+def test_time_is_in_hours_and_speeds_are_per_hour(growing: ResultStore) -> None:
+    table = pf.series_table(growing)
+    assert table["time"].tolist() == [0.25 * t for t in range(7)]
+    assert set(table["time_unit"]) == {"h"}
+    rows = growing.table()
+    assert table["displacement_speed_um_per_time"].to_numpy()[1:] == pytest.approx(4 * rows["mean_displacement_um"])
+    assert table["divergence_speed_um_per_time"].to_numpy()[1:] == pytest.approx(4 * rows["divergence_length_um"])
+
+
+def test_outlines_that_flicker_by_one_pixel_are_flicker_and_not_growth(tmp_path: Path) -> None:
+    growth = [0, 0, 0, 0, 1, 1, 1, 1, 2]
+    masks = [body(tip) | (rim(body(tip)) if t % 2 else False) for t, tip in enumerate(growth)]
+    base = np.array([int(body(tip).sum()) for tip in growth])
+    planted = sum(int(rim(body(tip)).sum()) for t, tip in enumerate(growth) if t % 2)
+    table = pf.series_table(store_of(tmp_path, masks))
+    assert table["flicker_total_um2"].iloc[-1] >= 0.9 * planted
+    assert table["outline_flicker_total_um2"].iloc[-1] >= 0.9 * planted
+    assert table["lasting_growth_um2"].to_numpy()[::2] == pytest.approx((base - base[0])[::2], abs=1e-2)
+    # The area itself is off by the rim in every other frame, the curve without flicker is not.
+    assert table["lasting_growth_um2"].max() <= base[-1] - base[0] + 1e-2
+    assert table["net_growth_um2"].max() > 3 * (base[-1] - base[0])
+
+
+def test_a_ragged_outline_is_no_growth_and_its_pixels_are_counted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    edge = rim(body())
+    noise = [edge & (rng.random(SHAPE) < 0.5) for _ in range(9)]
+    table = pf.series_table(store_of(tmp_path, [body() | one for one in noise]), flicker_frames=8)
+    switched_on = sum(int((b & ~a).sum()) for a, b in pairwise(noise))
+    assert table["outline_flicker_total_um2"].iloc[-1] >= 0.9 * (switched_on - int(edge.sum()) / 2)
+    assert table["lasting_created_total_um2"].iloc[-1] < 0.1 * switched_on
+
+
+def test_a_frame_with_a_missing_part_is_flicker_the_other_way_round(tmp_path: Path) -> None:
+    cut = body(8) & ~body(4)
+    masks = [body(8), body(8), body(8) & ~cut, body(8), body(8)]
+    table = pf.series_table(store_of(tmp_path, masks))
+    assert table["flicker_destroyed_um2"].iloc[2] == pytest.approx(cut.sum(), abs=1e-3)
+    assert table["flicker_created_um2"].iloc[3] == pytest.approx(cut.sum(), abs=1e-3)
+    assert table["lasting_growth_um2"].to_numpy() == pytest.approx(0, abs=1e-3)
+
+
+def test_what_comes_back_later_than_k_frames_is_no_flicker(tmp_path: Path) -> None:
+    masks = [body(), body(6), body(6), body(6), body()]
+    store = store_of(tmp_path, masks)
+    late, soon = (pf.series_table(store, flicker_frames=k)["flicker_total_um2"].iloc[-1] for k in (2, 3))
+    assert late == pytest.approx(0, abs=1e-3)
+    assert soon == pytest.approx(float(body(6).sum() - body().sum()), abs=1e-3)
+
+
+def test_what_comes_and_goes_far_apart_is_no_flicker(tmp_path: Path) -> None:
+    left, right = disc(SHAPE, (28, 10), 4), disc(SHAPE, (28, 60), 4)
+    middle = disc(SHAPE, (28, 35), 6)
+    masks = [middle | right, middle | right | left, middle | left, middle | left]
+    table = pf.series_table(store_of(tmp_path, masks, config=pf.TransportConfig(reach_um=12.0)))
+    assert table["created_total_um2"].iloc[-1] == pytest.approx(left.sum(), abs=0.1)
+    assert table["destroyed_total_um2"].iloc[-1] == pytest.approx(right.sum(), abs=0.1)
+    assert table["flicker_total_um2"].iloc[-1] < 0.1
+
+
+# --- frames that break the series ------------------------------------------------------------
+
+
+def test_a_frame_with_another_area_is_flagged_and_can_be_left_out(tmp_path: Path) -> None:
+    masks: list[np.ndarray[Any, Any]] = [body(1.0 * t) for t in range(8)]
+    masks[4] = disc(SHAPE, (27, 26), 9)
+    store = store_of(tmp_path, masks)
+    table = pf.series_table(store)
+    assert table["flags"].notna().tolist() == [t == 4 for t in range(8)]
+    assert table["flags"][4] == "area_outlier"
+    assert not table["left_out"].any()
+    without = pf.series_table(store, leave_out=["area_outlier"])
+    assert without["left_out"].tolist() == [t == 4 for t in range(8)]
+    assert without["lasting_growth_um2"].iloc[-1] == pytest.approx(float(body(7).sum() - body(0).sum()), abs=1e-3)
+    assert without["destroyed_total_um2"].iloc[-1] == pytest.approx(0, abs=1e-3)
+    assert math.isnan(without["created_um2"][4])
+    assert without.attrs["leave_out"] == ["area_outlier"]
+
+
+def test_a_lasting_jump_in_area_or_place_is_flagged_once(tmp_path: Path) -> None:
+    masks = [body(0.5 * t) for t in range(4)] + [disc(SHAPE, (27, 30), 24)] * 4
+    flags = pf.series_table(store_of(tmp_path / "area", masks))["flags"].fillna("")
+    assert [t for t in range(8) if "area" in flags[t]] == [4]
+    moving = [np.roll(disc(SHAPE, (20, 14), 8), t + (22 if t >= 4 else 0), axis=1) for t in range(8)]
+    flags = pf.series_table(store_of(tmp_path / "place", moving))["flags"].fillna("")
+    assert [(t, flags[t]) for t in range(8) if flags[t]] == [(4, "pose_jump")]
+
+
+def test_a_failed_pair_is_flagged_and_net_growth_stays_exact(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(t) for t in range(5)])
+    labels = {"series": "a", "frame": 1, "frame_target": 2}
+    store.commit([failed_row("a 1", "it broke", extra=labels)])
+    table = pf.series_table(store)
+    assert table["flags"].fillna("").tolist() == ["", "", "failed", "", ""]
+    assert table["net_growth_um2"].tolist() == [int(body(t).sum() - body().sum()) for t in range(5)]
+    assert math.isnan(table["created_um2"][2])
+
+
+# --- time, smoothing, error bars -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "times", "unit"),
+    [
+        ({}, {}, [0, 1, 2], "frame"),
+        ({"hpf": [24.0, 26.0, 29.0]}, {}, [24, 26, 29], "h"),
+        ({"time_min": [0.0, 30.0, 90.0]}, {}, [0, 0.5, 1.5], "h"),
+        ({"time": [0.0, 1.0, 3.0]}, {"time_unit": "d"}, [0, 24, 72], "h"),
+        ({"age": [1.0, 2.0, 4.0]}, {"time": "age", "time_unit": "somites"}, [1, 2, 4], "somites"),
+        ({}, {"frame_interval_min": 30}, [0, 0.5, 1], "h"),
+    ],
+)
+def test_time_comes_from_a_column_an_interval_or_the_frames(
+    tmp_path: Path, labels: dict[str, Any], options: dict[str, Any], times: list[float], unit: str
+) -> None:
+    table = pf.series_table(store_of(tmp_path, [body(t) for t in range(3)], **labels), **options)
+    assert table["time"].tolist() == pytest.approx(times)
+    assert set(table["time_unit"]) == {unit}
+
+
+def test_smoothing_keeps_a_straight_line_and_names_its_kernel(growing: ResultStore) -> None:
+    table = pf.series_table(growing, smooth_frames=1.5)
+    assert "1.5 frames" in table.attrs["kernel"]
+    noisy, smooth = table["area_um2"], table["area_um2_smooth"]
+    assert np.abs(np.diff(smooth, 2)).max() < np.abs(np.diff(noisy, 2)).max()
+    assert smooth.mean() == pytest.approx(noisy.mean(), rel=0.01)
+    assert SeriesRule().kernel == "none"
+
+
+def test_error_bars_of_the_pairs_reach_the_series(tmp_path: Path) -> None:
+    config = pf.TransportConfig(rim_um=1.0)
+    table = pf.series_table(store_of(tmp_path, [body(3 * t) for t in range(3)], config=config))
+    known = table.iloc[1:]
+    assert (known["created_low_um2"] <= known["created_um2"] + 1e-6).all()
+    assert (known["created_high_um2"] > known["created_um2"]).all()
+    speed = known["displacement_speed_um_per_time"]
+    assert (known["displacement_speed_high_um_per_time"] >= speed - 1e-9).all()
+    assert table["created_total_se_um2"].is_monotonic_increasing
+    plain = pf.series_table(store_of(tmp_path / "plain", [body(3 * t) for t in range(3)]))
+    assert not [name for name in plain.columns if "_low_" in name]
+
+
+# --- refused ---------------------------------------------------------------------------------
+
+
+def test_time_that_does_not_increase_is_refused(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(t) for t in range(4)], hpf=[1.0, 3.0, 2.0, 4.0])
+    with pytest.raises(CohortError, match="series 'a': 3 at frame 1 and 2 at frame 2") as caught:
+        pf.series_table(store)
+    assert "time that increases" in caught.value.expected
+    assert caught.value.fix
+
+
+def test_unknown_series_columns_flags_and_units_are_refused(growing: ResultStore) -> None:
+    for options, words in (
+        ({"series": ["b"]}, "one of the 1 series.*'b'.*for instance 'a'"),
+        ({"time": "hpf"}, "column of the table as the time.*'hpf'"),
+        ({"time_unit": "h"}, "column with the time"),
+        ({"time_unit": " "}, "unit of time"),
+        ({"leave_out": ["gap"]}, "flags of single frames.*'gap'"),
+        ({"flicker_frames": -1}, "flicker_frames"),
+        ({"smooth_frames": 0}, "smooth_frames"),
+        ({"frame_interval_min": -5}, "frame_interval_min"),
+        ({"frame_interval_min": 5, "time": "frame"}, "time from one place"),
+    ):
+        with pytest.raises(CohortError, match=re.compile(words, re.DOTALL)):
+            pf.series_table(growing, **options)  # type: ignore[arg-type]
+
+
+def test_a_cohort_that_is_not_consecutive_is_refused(tmp_path: Path) -> None:
+    result = pf.compare(body(), body(2))
+    for name, pairs, words in (
+        ("reference", [(0, 1), (0, 2)], "frame 0 as the source of 2 pairs"),
+        ("target", [(0, 2), (1, 2)], "frame 2 as the target of 2 pairs"),
+        ("loop", [(0, 1), (1, 0)], "lead back to their first frame"),
+        ("itself", [(0, 0)], "a frame with itself"),
+        ("backwards", [(2, 1), (1, 0)], "not compared in their order"),
+    ):
+        store = ResultStore(tmp_path / name)
+        labels = [{"series": "a", "frame": one, "frame_target": two} for one, two in pairs]
+        store.commit([store.write_maps(result, f"{k}", extra=label) for k, label in enumerate(labels)])
+        with pytest.raises(CohortError, match=words) as caught:
+            pf.series_table(store)
+        assert "--pairing consecutive" in caught.value.fix
+
+
+def test_pairs_outside_a_series_are_left_alone(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(t) for t in range(3)])
+    store.commit([store.write_maps(pf.compare(body(), body(9)), "alone", extra={"series": None})])
+    assert set(pf.series_table(store)["series"]) == {"a"}
+
+
+def test_masses_that_are_no_areas_are_refused(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(), body(2)], config=pf.TransportConfig(mass_mode="distance_transform"))
+    with pytest.raises(CohortError, match="mass is their area"):
+        pf.series_table(store)
+
+
+# --- pages and the command -------------------------------------------------------------------
+
+
+def test_pages_show_every_series_and_escape_its_name(tmp_path: Path) -> None:
+    masks = [body(3.0 * t) for t in range(4)]
+    store = store_of(tmp_path, masks, series=HOSTILE)
+    store_of(tmp_path, masks, series="../../up")
+    table = pf.series_table(store)
+    index = write_series(table, tmp_path, max_movies=1)
+    pages = [tmp_path / "series" / f"{page_name_of(name)}.html" for name in (HOSTILE, "../../up")]
+    for page in (index, *pages):
+        text = page.read_text()
+        assert "<img src=x" not in text
+        for address in re.findall(r'(?:src|href)="([^"]+)"', text):
+            assert (page.parent / address).exists(), address
+    assert (pages[0].with_suffix("") / "movie.gif").is_file()
+    assert not (pages[1].with_suffix("") / "movie.gif").exists()
+    assert 'href="series.html"' in write_report(tmp_path, max_figures=0).read_text()
+    write_series(table[table["series"] == HOSTILE], tmp_path)
+    assert pages[0].is_file()
+    assert not pages[1].exists()
+
+
+def test_the_command_writes_tables_that_record_the_rule(growing: ResultStore) -> None:
+    import pandas as pd
+
+    done = CliRunner().invoke(app, ["series", str(growing.out), "--smooth", "2", "--leave-out", "area_outlier"])
+    assert done.exit_code == 0, done.output
+    assert "7 frames over 1.5 h, net growth" in done.output
+    saved = pd.read_csv(growing.out / "series.csv")
+    table = pf.series_table(growing, smooth_frames=2, leave_out=["area_outlier"])
+    assert saved["area_um2"].tolist() == table["area_um2"].tolist()
+    assert pd.read_parquet(growing.out / "series.parquet").columns.tolist() == table.columns.tolist()
+    about = json.loads((growing.out / "series.json").read_text())
+    assert about["rule"]["leave_out"] == ["area_outlier"]
+    assert "2 frames" in about["rule"]["kernel"]
+    assert about["series"][0]["net_growth_um2"] == table["net_growth_um2"].iloc[-1]
+
+
+def test_the_command_refuses_with_one_line_and_writes_nothing(tmp_path: Path) -> None:
+    store_of(tmp_path, [body(t) for t in range(3)], hpf=[3.0, 2.0, 1.0])
+    before = {path.name for path in tmp_path.iterdir()}
+    done = CliRunner().invoke(app, ["series", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "time that increases" in done.output
+    assert "Traceback" not in done.output
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")
+def test_real_cells_as_a_series(tmp_path: Path) -> None:
+    labels = np.load(Path(os.environ["PAIRFRAME_DATA"]) / "laptrack_cell_segmentation_10f.npz")["labels"]
+    table = pf.series_table(store_of(tmp_path, [frame > 0 for frame in labels[:4]]))
+    assert table["area_um2"].tolist() == [int((frame > 0).sum()) for frame in labels[:4]]
+    growth, net = table["lasting_growth_um2"].iloc[-1], table["net_growth_um2"].iloc[-1]
+    assert growth == pytest.approx(net, abs=0.05)
