@@ -42,8 +42,8 @@ figure.savefig("blur_and_reach.png", dpi=80)
 
 # %%
 # A longer blur smooths the displacement and changes the totals little. With a reach of several blurs, a mask against itself
-# shows nothing: the noise floor is at the tolerance of the solve.
-print("blur     created of the target   mean displacement   noise floor")
+# shows nothing: the bias of the method is at the tolerance of the solve.
+print("blur     created of the target   mean displacement   bias of the method")
 for blur_um in (20.0, 40.0, 80.0, 160.0):
     result = pf.compare(early, late, pf.TransportConfig(px_size_um=20.0, blur_um=blur_um, reach_um=500.0))
     created = result.total_mass_created / result.M_target

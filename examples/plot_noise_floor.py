@@ -1,10 +1,10 @@
 """
-The noise floor, and why the reference is ``heat``
-==================================================
+The bias of the method, and why the reference is ``heat``
+=========================================================
 
 A mask against itself should show nothing. With the default penalty, `partial`, it does, down to the tolerance of the solve.
 Under the soft penalty `kl` part of the blur of the plan is paid for by destroying mass. How much depends on the reference,
-the measure that the entropy is taken against. Every result reports this share as its noise floor.
+the measure that the entropy is taken against. Every result reports this share as ``noise_floor``.
 """
 
 import numpy as np
@@ -59,13 +59,13 @@ for reference, ax in zip(("product", "heat"), maps, strict=True):
 figure.savefig("noise_floor.png", dpi=90)
 
 # %%
-# The floor describes masks that did not change. A shift by one pixel shows that `kl` does more than the floor tells: it calls
+# The bias describes masks that did not change. A shift by one pixel shows that `kl` does more than the bias tells: it calls
 # part of every motion destroyed and created. The default shows the shift alone.
 shifted = disc((64, 64), (32, 33), 18)
 for name, config in (("kl", kl(20.0)), ("default", pf.TransportConfig())):
     result = pf.compare(mask, shifted, config)
     share = result.total_mass_destroyed / result.M_source
     print(
-        f"{name:8} shifted by a pixel: {share:.3%} destroyed, noise floor {result.noise_floor:.0e}, "
+        f"{name:8} shifted by a pixel: {share:.3%} destroyed, bias of the method {result.noise_floor:.0e}, "
         f"moved by {result.mean_displacement_um:.3f} px on average"
     )

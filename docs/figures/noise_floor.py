@@ -28,7 +28,7 @@ for ax, reference in ((left, "product"), (middle, "heat")):
 for reference, style in (("product", "o--"), ("heat", "s-")):
     shares = [against_itself(reference, reach_px).noise_floor for reach_px in REACHES_PX]
     right.loglog(REACHES_PX, shares, style, color="black", markersize=4, label=reference)
-right.set(xlabel="reach (px), at a blur of 2 px", ylabel="noise floor (share of the mass)")
+right.set(xlabel="reach (px), at a blur of 2 px", ylabel="bias of the method (share of the mass)")
 right.set_title("a mask against itself under kl: nothing happened", fontsize=9)
 right.set_xticks([5, 10, 20, 50], ["5", "10", "20", "50"])
 right.minorticks_off()

@@ -35,6 +35,7 @@ _HOME_OF = {
     "axis_profile": "pairframe.axis",
     "body_axis": "pairframe.axis",
     "radial_profile": "pairframe.axis",
+    "series_table": "pairframe.analysis.series",
     "compare": "pairframe.pipeline",
     "compare_many": "pairframe.pipeline",
     "divergence": "pairframe.pipeline",

@@ -3,6 +3,7 @@ from pairframe.alignment import Pose as Pose
 from pairframe.alignment import align as align
 from pairframe.alignment import canonical_pose as canonical_pose
 from pairframe.alignment import stage_drift as stage_drift
+from pairframe.analysis.series import series_table as series_table
 from pairframe.axis import BodyAxis as BodyAxis
 from pairframe.axis import axis_profile as axis_profile
 from pairframe.axis import body_axis as body_axis

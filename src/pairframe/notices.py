@@ -14,6 +14,10 @@ class Severity(StrEnum):
     warning = "warning"  # the numbers may not mean what they seem to: read it before you use them
 
 
+class MemoryShortage(UserWarning):
+    """A comparison that will probably not fit into memory; given before the solve, when there is no result to read it from."""
+
+
 @dataclass(frozen=True)
 class Notice:
     """A remark about a comparison.

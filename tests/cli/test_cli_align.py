@@ -107,7 +107,7 @@ ONE[40, 90] = True
             SMALL,
             ONE,
             (None, None),
-            'at least 9 pixels, which can be turned, got 1 pixel. To fix: only shift it, with the kind "shift"',
+            'at least 9 pixels, which can be turned, got 1 pixel. To fix: only shift it: kind="shift"',
         ),
         (SMALL, SMALL, (2.0, None), "the pixel sizes of both masks, or of none, got that of the source alone"),
         (SMALL, SMALL, (None, 2.0), "the pixel sizes of both masks, or of none, got that of the target alone"),

@@ -361,3 +361,28 @@ def test_a_label_with_thousands_of_digits_is_bad_input(pair: tuple[str, str], ou
     done = run(f"{pair[0]}:{'9' * 5_000}", pair[1], "--out", out)
     assert (done.exit_code, out.exists()) == (2, False)
     assert "expected a label of at most 255 digits" in done.output
+
+
+def test_a_sweep_and_error_bars_are_on_the_page_of_the_pair(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["compare", *write_pair(tmp_path), "--out", str(out), "--sweep", "--rim-um", "1", "--px-size-um", "2"]
+    )
+    assert done.exit_code == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "sweep: " in words
+    assert "for uncertain outlines" in words
+    (page,) = (out / "pairs").glob("*.html")
+    text = page.read_text()
+    assert "How much depends on the scales" in text
+    assert text.count('class="errorbar"') == 5
+    assert (out / "pairs" / page.stem / "sweep.png").is_file()
+    assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
+    assert "How much depends on the scales" in page.read_text()  # it stays
+
+
+def test_a_rim_wider_than_the_object_is_exit_code_2(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["compare", *write_pair(tmp_path), "--out", str(tmp_path / "out"), "--rim-um", "40"])
+    assert done.exit_code == 2
+    assert "--rim-um: expected rim_um below" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -23,7 +23,7 @@ from pairframe.results import ResultStore
 SMALL_HW = (48, 108)
 
 
-def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_own(
+def test_the_demo_keeps_and_draws_eight_pairs_and_a_second_run_replaces_only_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Few pictures: drawing all of them is most of the time, and what the slow test below does.
@@ -42,12 +42,18 @@ def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_o
     assert "certified to: at most this share of the plan's cost is error (relative gap)" in told
     places = [line.split(maxsplit=1) for line in told.splitlines()[-2:]]
     assert places == [["report", str(out / "report.html")], ["store", str(out / "results.parquet")]]
+    for words in ("compared as given: mass moves by", "aligned first (turned back by", "growth is left"):
+        assert words in told
     store = ResultStore(out)
     table = store.table()
+    given, aligned = table[table.pair_id == demo.AS_GIVEN].iloc[0], table[table.pair_id == demo.ALIGNED].iloc[0]
+    assert given.mean_displacement_um > 20 * aligned.mean_displacement_um
+    assert aligned.pose_angle_deg == pytest.approx(-40.0, abs=3)
+    assert aligned.percent_created == pytest.approx(17.4, abs=2)
     assert list(table.pair_id) == [pair.pair_id for pair in demo.PAIRS]
     assert (table.status == "converged").all()
     assert (table.px_size_um == demo.PX_SIZE_UM).all()
-    for name in ("report.html", "pair_frame.png", "tiny_and_huge.gif", "growing_embryo.gif"):
+    for name in ("report.html", "pair_frame.png", "alignment.png", "tiny_and_huge.gif", "growing_embryo.gif"):
         assert (out / name).stat().st_size > 1000
     assert len(list((out / "pairs").glob("*.html"))) == len(demo.PAIRS)
 
@@ -61,7 +67,12 @@ def test_the_demo_keeps_and_draws_six_pairs_and_a_second_run_replaces_only_its_o
 
     # What the demo compared is there to be compared again.
     assert drawn[0] == pf.load(out, pair_id="tiny and huge").transform, "the frame that was used"
-    assert table.frame.isna().tolist() == [True, *5 * [False]]  # the odd pair is no part of the time course
+    assert table.frame.isna().tolist() == [
+        True,
+        *5 * [False],
+        True,
+        True,
+    ]  # the odd pairs are no part of the time course
     again = pf.compare(out / table.source[1], out / table.target[1])
     assert again.total_mass_moved == pytest.approx(table.total_mass_moved[1], rel=1e-6)
 
@@ -89,4 +100,4 @@ def test_the_whole_demo_ends_with_the_paths_of_the_report_and_the_store(tmp_path
     report, store = (line.split()[-1] for line in done.stdout.splitlines()[-2:])
     assert (report, store) == ("pairframe-demo/report.html", "pairframe-demo/results.parquet")
     assert (tmp_path / report).is_file()
-    assert len(ResultStore(tmp_path / "pairframe-demo").pair_ids()) == 6
+    assert len(ResultStore(tmp_path / "pairframe-demo").pair_ids()) == 8

@@ -21,7 +21,17 @@ LANGUAGES = {"", "console", "python", "sh", "text", "toml"}
 THE_TWO_COMMANDS = ("make demo", "make test")
 COMMAND = re.compile(r"^\s*(\$ |pairframe |python3? |pip |make |pytest |import \w+$|from \w[\w.]* import )")
 # Half a minute and more: they run the demo, every engine, or a peer that compiles.
-SLOW = {"README.md", "analysis.md", "cli.md", "cohorts.md", "coming_from.md", "engines.md", "peers.md", "start.md"}
+SLOW = {
+    "README.md",
+    "analysis.md",
+    "cli.md",
+    "cohorts.md",
+    "coming_from.md",
+    "engines.md",
+    "error_bars.md",
+    "peers.md",
+    "start.md",
+}
 
 # There is no SLURM here: its cluster is this process, and what the page asks of it is checked by name only.
 JOBQUEUE = """

@@ -13,7 +13,7 @@ import pairframe as pf
 from pairframe.errors import ConfigError, MaskError
 from pairframe.masks.rim import UncertainRim
 from pairframe.pipeline import self_problem, solve
-from pairframe.pipeline.intervals import interval, interval_of_replicates
+from pairframe.pipeline.intervals import Draws, interval, interval_of_replicates
 from pairframe.pipeline.self_problem import clear_self_cache
 from pairframe.results.error_bars import QUANTITIES, ErrorBars
 from pairframe.testing import disc, growing_embryo
@@ -129,7 +129,7 @@ def test_intervals_of_a_linear_number_hold_its_truth_in_95_percent() -> None:
     for _ in range(2000):
         given = 50.0 + rng.normal()
         errors = rng.normal(size=8)
-        bar = interval("divergence", given, given, given + np.stack([errors, -errors], axis=1))
+        bar = interval("divergence", Draws(given, given, given + np.stack([errors, -errors], axis=1)))
         held += bar.low <= 50.0 <= bar.high
     assert 0.93 <= held / 2000 <= 0.97
 
@@ -142,7 +142,8 @@ def test_the_bias_of_a_square_is_taken_out() -> None:
         error = rng.normal(size=20)
         draws = rng.normal(size=(8, 1, 20)) * np.array([1, -1])[:, None]
         jittered = np.linalg.norm(error + draws, axis=-1)
-        bar = interval("mean_displacement_um", float(np.linalg.norm(error)), float(np.linalg.norm(error)), jittered)
+        seen = float(np.linalg.norm(error))
+        bar = interval("mean_displacement_um", Draws(seen, seen, jittered))
         held += bar.low == 0.0
     assert held / 1000 >= 0.9
 

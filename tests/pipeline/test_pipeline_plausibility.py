@@ -92,7 +92,7 @@ def test_a_pair_with_a_warning_is_not_shown_as_good(tmp_path: Path) -> None:
     assert json.loads(row.notices_json)[0]["severity"] == "warning"
     assert pf.load(tmp_path / "out").notices == result.notices
     assert status_kind("converged", has_warnings=True) == "odd"
-    assert status_word("converged", has_warnings=True) == "converged, read the warnings"
+    assert status_word("converged", has_warnings=True) == "solved exactly, but read this"
     assert (status_kind("converged"), status_word("converged")) == ("good", "converged")
 
 

@@ -138,6 +138,23 @@ def test_the_gap_bounds_the_true_error_at_any_potentials(kind_a: str, kind_b: st
     assert finite == 24  # rounding to a feasible plan always found one here
 
 
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_what_a_partial_plan_misses_is_moved_instead_of_destroyed(reference: str) -> None:
+    problem = make_problem(5, "partial", "partial", reference, lam=500.0)
+    if problem.total_a > problem.total_b:
+        problem = problem.swapped()
+    best = solve(problem, "oracle", SolveOptions(tol=1e-11, max_iterations=5000))
+    dense = Dense(problem)
+    f, g = random_potentials(problem, 3, 1e-6)
+    f, g = problem.penalty_a.admissible(best.potential_a + f), problem.penalty_b.admissible(best.potential_b + g)
+    p, q = dense.marginals(f, g)
+    found = certificate(problem, f, g, p, q, dense.each)
+    missing = float(np.abs(p - problem.mass_a).sum())
+    assert missing > 1e-8 * problem.total_a
+    assert found.primal_upper >= best.certificate.dual_lower * (1 - 1e-10)
+    assert found.gap < 0.1 * 500.0 * missing  # destroying it would cost lambda
+
+
 def test_without_marginals_an_infeasible_hard_side_has_an_infinite_gap() -> None:
     problem = make_problem(0, "balanced", "kl")
     f, g = random_potentials(problem, 1, 1.0)

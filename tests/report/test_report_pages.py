@@ -26,7 +26,7 @@ from pairframe.report.html.pictures import STAMP, THUMBNAIL_BYTES, known_view, m
 from pairframe.results.cohort_table import cohort_of
 from pairframe.results.formatting import number, scientific, share
 from pairframe.results.rows import failed_row
-from pairframe.results.schema import COLUMNS, FEATURES
+from pairframe.results.schema import BY_NAME, COLUMNS, FEATURES
 from pairframe.results.store import ResultStore
 from pairframe.results.words import SHORT_NAMES, label_name, short_name, unit
 from pairframe.testing import disc
@@ -337,7 +337,7 @@ def test_odd_results_have_pages_whose_pictures_are_all_there(tmp_path: Path) -> 
     assert "those of the other pairs are in µm" in Page(tmp_path / "report.html").text
     assert "mean displacement (median)" not in Page(tmp_path / "report.html").text  # of um and px there is none
     (page,) = (tmp_path / "pairs").glob("no_history-*.html")
-    assert "mass × work px." in Page(page).text
+    assert "mass × px. It is proved" in Page(page).text  # euclidean, without a pixel size
     figures = make_figures(results["no history"], tmp_path / "drawn")
     assert figures.has_convergence == (tmp_path / "drawn/convergence.png").is_file()
     assert (figures.n_morph > 0) == (tmp_path / "drawn/morph.png").is_file()
@@ -370,3 +370,28 @@ def test_labels_of_a_run_have_words_and_a_users_own_keep_their_names() -> None:
         "frame interval (min)",
         "dose_target",
     ]
+
+
+def test_pairs_with_one_reference_are_plotted_by_their_target() -> None:
+    labels = {"series": "a", "frame": 0}
+    rows = [
+        {**dict.fromkeys(BY_NAME), **labels, "series": series, "frame": 0, "frame_target": k, "pair_id": f"{series}{k}"}
+        for series in "ab"
+        for k in (1, 2, 3)
+    ]
+    carried = ("series", "frame", "frame_target")
+    assert cohort_of(rows, carried).time == "frame_target"
+    for row in rows:
+        row["frame"] = row["frame_target"] - 1
+    assert cohort_of(rows, carried).time == "frame"
+    assert cohort_of(rows[:1], carried).time == "frame"
+
+
+def test_a_pair_with_warnings_is_nowhere_plainly_converged(tmp_path: Path) -> None:
+    jumped = pf.compare(disc((60, 160), (30, 30), 10), disc((60, 160), (30, 130), 10))
+    jumped.save(tmp_path, pair_id="jumped")
+    report = Page(write_report(tmp_path, max_figures=0))
+    assert '<li class="odd"><b>1</b>solved exactly, but read this' in report.html
+    assert re.search(r'"words": ?\["solved exactly, but read this"\]', report.html)
+    (path,) = (tmp_path / "pairs").glob("*.html")
+    assert '<span class="badge odd">solved exactly, but read this</span>' in Page(path).html

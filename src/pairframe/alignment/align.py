@@ -15,6 +15,7 @@ from pairframe.alignment.cloud import Cloud
 from pairframe.alignment.compiling import announced
 from pairframe.alignment.landmarks import landmark_clouds
 from pairframe.alignment.matching import Candidate, Matching
+from pairframe.alignment.plateau import by_thickness, settle
 from pairframe.alignment.pose import OtherPose, Pose, iou_of
 from pairframe.alignment.proof import Proof
 from pairframe.alignment.proof import prove as prove_claim
@@ -107,16 +108,18 @@ def align(
     found, status, kind = _found(matching, kind, allow_flip)
     if status == PoseStatus.ambiguous or missing:  # the runner-up may be the true pose
         found = refine_runner_up(matching, found, kind)
-    proof = _proof(matching, found.best, claim, kind)
-    if weight == "thickness":
-        found = polish(found, _by_thickness(matching), kind)
-    best = _snapped(matching, found.best)
-    change = _similarity(best, matching)
     canvases = [Canvas(mask.shape_hw, cloud.px) for mask, cloud in zip(masks, clouds, strict=True)]
 
     def iou(one: Similarity) -> float:
         return iou_of(masks[0].values, masks[1].values, clouds[1].px, one, canvases[0])
 
+    if weight == "area":
+        found = settle(matching, found, kind, lambda one: iou(_similarity(one, matching)))
+    proof = _proof(matching, found.best, claim, kind)
+    if weight == "thickness":
+        found = polish(found, by_thickness(matching), kind)
+    best = _snapped(matching, found.best)
+    change = _similarity(best, matching)
     runner_up = None
     if found.runner_up is not None:
         other = _similarity(found.runner_up, matching)
@@ -202,28 +205,6 @@ def _snapped(matching: Matching, best: Candidate) -> Candidate:
     return snapped if both >= _SNAP_SHARE * min(source.n_px, target.n_px) else best
 
 
-def _by_thickness(matching: Matching) -> Matching:
-    def weighted(cloud: Cloud) -> Cloud:
-        return Cloud(cloud.inside, cloud.px, _in_box(cloud), by_thickness=True)
-
-    source, target = weighted(matching.source), weighted(matching.target)
-    marks = matching.marks
-    if marks is not None:
-        marks = (_same_centre(marks[0], matching.source), _same_centre(marks[1], matching.target))
-    return Matching(source, target, marks)
-
-
-def _in_box(cloud: Cloud) -> tuple[float, float]:
-    y, x = (middle - corner * cloud.px for middle, corner in zip(cloud.centre_yx, cloud.corner_px, strict=True))
-    return y, x
-
-
-def _same_centre(mark: Cloud, body: Cloud) -> Cloud:
-    """A landmark in the box of its own, around the centre of its mask."""
-    y, x = (m - c * mark.px for m, c in zip(body.centre_yx, mark.corner_px, strict=True))
-    return Cloud(mark.inside, mark.px, (y, x))
-
-
 def _proof(matching: Matching, best: Candidate, claim: str | float | None, kind: str) -> Proof | None:
     if claim is None or kind == "shift":
         return None
@@ -259,7 +240,7 @@ def _checked_mask(given: Any, name: str, kind: str) -> Mask:
         raise AlignError(
             f"a {name} of at least {FEWEST_PX} pixels, which can be turned",
             pixels,
-            'only shift it, with the kind "shift"',
+            'only shift it: kind="shift"',
             name,
         )
     return mask

@@ -167,7 +167,7 @@ def stage_drift(
     measured[reference] = 0.0
     shift, kernel = measured, "none"
     if smooth_frames is not None:
-        shift = _smoothed(measured, _times(names), float(smooth_frames))
+        shift = local_lines(measured, _times(names), float(smooth_frames))
         shift = shift - shift[reference]
         kernel = f"local lines with Gaussian weights, standard deviation {smooth_frames:g} frames"
     notices = [f"frame {names[k]} is empty, so its drift is unknown" for k, mask in enumerate(given) if mask.is_empty]
@@ -217,7 +217,7 @@ def _fit(links: Sequence[tuple[int, int]], found: Float, known: Sequence[int], p
     return curve
 
 
-def _smoothed(curve: Float, times: Float, width: float) -> Float:
+def local_lines(curve: Float, times: Float, width: float) -> Float:
     """Local lines with Gaussian weights: a steady drift stays as it is, also at the ends. Unknown frames are filled."""
     known = np.isfinite(curve).all(axis=1)
     out = np.array(curve)

@@ -128,6 +128,10 @@ def compare(
             "between labels to flows.csv.",
         ),
     ] = ("", ""),
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Add a sweep over nine reaches, with a recommendation, to the page of the pair."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -145,6 +149,7 @@ def compare(
         with_report=report,
         regions=regions if any(regions) else None,
         with_axis=axis,
+        with_sweep=sweep,
     )
     run_compare(job, as_json=as_json, quiet=quiet)
 
@@ -439,6 +444,58 @@ def analyze(
         jobs=jobs,
     )
     run_analyze(job, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def series(
+    out: Results,
+    name: Annotated[
+        list[str] | None, typer.Option("--series", metavar="NAME", help="Only this series; may be repeated.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the time, as a number.")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="Its unit (h, min, s, d) if its name does not end with one.")
+    ] = None,
+    frame_interval_min: Annotated[
+        float | None, typer.Option("--frame-interval", metavar="MIN", help="Minutes between consecutive frames.")
+    ] = None,
+    flicker_frames: Annotated[
+        int, typer.Option(metavar="K", help="Area that is created and destroyed again within K frames is flicker.")
+    ] = 3,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FLAG",
+            help="Leave out frames with this flag: area_outlier, pose_outlier or empty; may be repeated.",
+        ),
+    ] = None,
+    smooth_frames: Annotated[
+        float | None,
+        typer.Option(
+            "--smooth",
+            metavar="FRAMES",
+            help="Add smoothed columns: local lines with Gaussian weights of this standard deviation.",
+        ),
+    ] = None,
+    movies: Annotated[int, typer.Option(help="How many series get a movie, which takes seconds.")] = 12,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Growth curves of every series: area, created, destroyed, flicker and speeds over time, with a page each."""
+    from pairframe.cli.series import SeriesJob, run_series
+
+    job = SeriesJob(
+        out=out,
+        series=tuple(name or ()),
+        time=time,
+        time_unit=time_unit,
+        frame_interval_min=frame_interval_min,
+        flicker_frames=flicker_frames,
+        leave_out=tuple(leave_out or ()),
+        smooth_frames=smooth_frames,
+        movies=movies,
+    )
+    run_series(job, as_json=as_json, quiet=quiet)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,19 +16,20 @@ from pairframe.axis.table import PROFILES_NAME, axis_rows, with_rows_of
 from pairframe.cli.flows import flows_between_masks, region_labels
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
-from pairframe.cli.terminal import Activity, activity, output, print_places, say, visible
+from pairframe.cli.terminal import Activity, activity, output, print_places, say, say_warnings, visible
 from pairframe.cohort.inputs.interval import checked_frame_interval
 from pairframe.engines import Status
-from pairframe.errors import PairframeError
-from pairframe.pipeline import compare
+from pairframe.errors import ArgumentError, PairframeError
+from pairframe.pipeline import compare, sweep
 from pairframe.problem import TransportConfig
 from pairframe.regions.keep import keep_flows, read_flows
 from pairframe.report.figures import summary_figure, summary_size_in, write_movie
 from pairframe.report.html import write_report
 from pairframe.report.html.pictures import figure_png
 from pairframe.report.view import UNFINISHED
-from pairframe.results import ResultStore, TransportResult, disk
+from pairframe.results import ResultStore, Sweep, TransportResult, disk
 from pairframe.results.schema import Row, check_pair_id
+from pairframe.units import pretty
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,8 @@ class CompareJob:
         Label images of source and target for a flow table; "own" for the labels of the mask itself.
     with_axis : bool
         Also sum the changes along the body axis.
+    with_sweep : bool
+        Add a sweep over reaches to the page.
     """
 
     source: str
@@ -64,12 +67,15 @@ class CompareJob:
     with_report: bool = True
     regions: tuple[str, str] | None = None
     with_axis: bool = False
+    with_sweep: bool = False
 
     def __post_init__(self) -> None:
         with checks.naming("pair_id"):
             check_pair_id(self.pair_id)
         if self.frame_interval_min is not None:
             checked_frame_interval(self.frame_interval_min)
+        if self.with_sweep and not self.with_report:
+            raise ArgumentError("--sweep with a report", "--no-report", "use pairframe sweep instead", "sweep")
 
     @property
     def files(self) -> dict[str, str]:
@@ -88,19 +94,27 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
         started = time.perf_counter()
         now.step("reading and solving")
         labels = None if job.regions is None else region_labels(job.source, job.target, job.regions, job.config)
-        result = compare(
-            job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
-        )
+        with say_warnings():
+            result = compare(
+                job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
+            )
         seconds = time.perf_counter() - started
         flows = None
         if labels is not None:
             now.step("reading the flows")
             flows = flows_between_masks(result, job.source, job.target, labels)
-        text = _write(job, result, seconds, now, flows)
+        found = None
+        if job.with_sweep:
+            now.step("sweeping")
+            config = replace(job.config, error_bars=False, rim_um=None, rim_correlation_um=None)
+            found = sweep(
+                job.source, job.target, config, on_point=lambda done, total: now.step("sweeping", done, total)
+            )
+        text = _write(job, result, seconds, now, flows, found)
     if as_json:
         typer.echo(text)
     elif not quiet:
-        _tell(job, result, seconds)
+        _tell(job, result, seconds, found)
     if not quiet and result.units.in_px:
         say("pairframe: no pixel size is known, so lengths are in pixels; use --px-size-um for µm")
     if not quiet and not job.with_report:
@@ -112,7 +126,12 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
 
 
 def _write(
-    job: CompareJob, result: TransportResult, seconds: float, now: Activity, flows: pd.DataFrame | None = None
+    job: CompareJob,
+    result: TransportResult,
+    seconds: float,
+    now: Activity,
+    flows: pd.DataFrame | None = None,
+    found: Sweep | None = None,
 ) -> str:
     """Keep the result with its summary, figure and movie, all at once; then draw the pages. Returns the summary."""
     store = ResultStore(job.out)
@@ -142,6 +161,7 @@ def _write(
                 job.out,
                 title=_title(job, store),
                 summaries={job.pair_id: summary},
+                sweeps=None if found is None else {job.pair_id: found},
                 progress=now.step,
             )
     except (KeyboardInterrupt, PairframeError, OSError):
@@ -203,7 +223,7 @@ def _tell_stale(out: Path) -> None:
         )
 
 
-def _tell(job: CompareJob, result: TransportResult, seconds: float) -> None:
+def _tell(job: CompareJob, result: TransportResult, seconds: float, found: Sweep | None) -> None:
     from rich.text import Text
 
     console = output()
@@ -213,5 +233,7 @@ def _tell(job: CompareJob, result: TransportResult, seconds: float) -> None:
     for notice in result.notices:
         style = "bold red" if notice.is_warning else "yellow"
         console.print(Text(f"{notice.severity}: {visible(str(notice))}", style=style), soft_wrap=True)
+    if found is not None:
+        console.print(visible(pretty(f"sweep: {found.recommendation}")), soft_wrap=True)
     console.print()
     print_places(console, job.files)

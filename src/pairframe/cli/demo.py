@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -16,17 +17,20 @@ from pairframe.masks import Mask, write_mask
 from pairframe.masks.pieces import typical_length
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
-from pairframe.report.figures import frame_overview, new_figure, write_movie
+from pairframe.report.figures import alignment_figure, frame_overview, motion_size_in, new_figure, write_movie
 from pairframe.report.html import write_report
 from pairframe.results import ResultStore, TransportResult, disk
+from pairframe.results.formatting import number
+from pairframe.results.motion_words import share_words
 from pairframe.results.schema import Row
-from pairframe.testing import growing_embryo, tiny_and_huge_embryo
+from pairframe.testing import growing_embryo, tiny_and_huge_embryo, turned_embryo
 from pairframe.types import Bool
 
 N_FRAMES = 6
 PX_SIZE_UM = 10.0
 SHAPE_HW = (256, 576)
 FRAME = "pair_frame.png"
+ALIGNMENT = "alignment.png"
 MOVIES = {"tiny and huge": "tiny_and_huge.gif", "embryo 0 to 1": "growing_embryo.gif"}
 
 
@@ -42,14 +46,18 @@ class DemoPair(NamedTuple):
     group: str
     series: str | None = None
     frame: int | None = None
+    align: str = "none"
 
 
+AS_GIVEN, ALIGNED = "turned and grown, as given", "turned and grown, aligned"
 PAIRS = (
     DemoPair("tiny and huge", "tiny.tif", "huge.tif", "tiny and huge"),
     *(
         DemoPair(f"embryo {k} to {k + 1}", f"embryo_{k}.tif", f"embryo_{k + 1}.tif", "growing embryo", "embryo", k)
         for k in range(N_FRAMES - 1)
     ),
+    DemoPair(AS_GIVEN, "before_the_turn.tif", "after_the_turn.tif", "turned and grown"),
+    DemoPair(ALIGNED, "before_the_turn.tif", "after_the_turn.tif", "turned and grown", align="rigid"),
 )
 
 
@@ -75,7 +83,7 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
         for number, pair in enumerate(PAIRS):
             now.step("comparing", number, len(PAIRS), pair.pair_id)
             started = time.perf_counter()
-            result = compare(masks[pair.source], masks[pair.target], config)
+            result = compare(masks[pair.source], masks[pair.target], replace(config, align=pair.align))
             results[pair.pair_id] = result, time.perf_counter() - started
         kept: Draft | None = None
         try:
@@ -95,7 +103,11 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
                 say("pairframe: the results are kept, but the report is not complete. To finish: run the demo again")
             raise
     if not quiet:
-        pictures = {"frame": out / FRAME, **{f"movie of {pair_id}": out / name for pair_id, name in MOVIES.items()}}
+        pictures = {
+            "frame": out / FRAME,
+            "alignment": out / ALIGNMENT,
+            **{f"movie of {pair_id}": out / name for pair_id, name in MOVIES.items()},
+        }
         places = {"masks": out / "masks", **pictures, "report": out / "report.html", "store": store.table_path}
         _print_summary(kept.rows, places)
 
@@ -116,7 +128,9 @@ def _masks(shape_hw: tuple[int, int]) -> dict[str, Mask]:
     """The synthetic masks by the names of their files."""
     tiny, huge = tiny_and_huge_embryo(shape_hw)
     frames = {f"embryo_{k}.tif": frame for k, frame in enumerate(growing_embryo(N_FRAMES, shape_hw))}
-    images: dict[str, Bool] = {"tiny.tif": tiny, "huge.tif": huge, **frames}
+    before, after = turned_embryo(shape_hw)
+    turned = {"before_the_turn.tif": before, "after_the_turn.tif": after}
+    images: dict[str, Bool] = {"tiny.tif": tiny, "huge.tif": huge, **frames, **turned}
     return {name: Mask.from_array(image, px_size_um=PX_SIZE_UM) for name, image in images.items()}
 
 
@@ -144,6 +158,8 @@ def _draw(
     with disk.write_errors(folder):
         now.step("drawing", detail=FRAME)
         _draw_frame(folder / FRAME, results[PAIRS[0].pair_id][0], masks[PAIRS[0].source], masks[PAIRS[0].target])
+        now.step("drawing", detail=ALIGNMENT)
+        _draw_alignment(folder / ALIGNMENT, results[AS_GIVEN][0], results[ALIGNED][0])
         for pair_id, name in MOVIES.items():
             now.step("drawing", detail=name)
             write_movie(results[pair_id][0], folder / name)
@@ -156,8 +172,33 @@ def _draw_frame(picture: Path, result: TransportResult, source: Mask, target: Ma
     figure.savefig(picture, dpi=100, format="png")
 
 
+def _draw_alignment(picture: Path, as_given: TransportResult, aligned: TransportResult) -> None:
+    """Draw what alignment is for: a pair compared as given, and aligned first."""
+    width, height = motion_size_in(as_given)
+    figure = new_figure(width, 2 * (height + 0.4))
+    alignment_figure(as_given, aligned, figure)
+    figure.savefig(picture, dpi=80, format="png")
+
+
 def _print_summary(rows: list[Row], where: dict[str, Path]) -> None:
     console = output()
     console.print(pairs_table(rows))
     console.print()
+    for row in rows:
+        if row["pair_id"] in (AS_GIVEN, ALIGNED):
+            console.print(_alignment_words(row), soft_wrap=True, highlight=False)
+    console.print()
     print_places(console, where)
+
+
+def _alignment_words(row: Row) -> str:
+    """A sentence about the pair that turned and grew."""
+    moved = f"mass moves by {number(row['mean_displacement_um'])} µm on average"
+    if row["pose_status"] is None:
+        turn, shift = (share_words(row[f"motion_{part}_share"]) for part in ("turn", "shift"))
+        return f"An embryo that turned and grew, compared as given: {moved}; {turn} of the motion is a turn, {shift} a shift."
+    created = f"{number(row['percent_created'], '%')} %"
+    return (
+        f"The same pair, aligned first (turned back by {abs(row['pose_angle_deg']):.0f}°): {moved}, and {created} is created: "
+        "growth is left."
+    )

@@ -13,12 +13,12 @@ from pairframe.cli.terminal import say
 from pairframe.cohort import MaskRef, PairTask
 from pairframe.errors import ManifestError, PairframeError, StoreError
 from pairframe.masks import Mask, read_mask
-from pairframe.masks.io import read_labels
+from pairframe.masks.io import canvas_shape, read_labels
 from pairframe.masks.pieces import label_pieces
 from pairframe.problem import TransportConfig
 from pairframe.regions import flow_table
 from pairframe.regions.keep import keep_flows, read_flows
-from pairframe.regions.labels import checked_labels
+from pairframe.regions.labels import checked_labels, require_canvas
 from pairframe.regions.own_labels import OWN, labels_of_mask
 from pairframe.results import ResultStore, TransportResult
 
@@ -35,6 +35,7 @@ def region_labels(source: str, target: str, regions: tuple[str, str], config: Tr
         is_own = name == OWN
         labels = labels_of_mask(mask, density=config.mass.takes_density) if is_own else read_labels(name)[0]
         found.append(checked_labels(labels, f"the labels of the {side}"))
+        require_canvas(found[-1], canvas_shape(mask), f"the labels of the {side}")  # before anything is solved
     return found[0], found[1]
 
 

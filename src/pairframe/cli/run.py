@@ -111,6 +111,11 @@ def _print_summary(out: Path, summary: CohortSummary, page: Path | None) -> None
         )
     if summary.uncertified:
         typer.echo(f"not certified: {summary.uncertified} pairs did not converge; see the columns status and advice")
+    if summary.warned:
+        pairs = "pair was" if summary.warned == 1 else "pairs were"
+        typer.echo(
+            f"read this: {summary.warned} {pairs} solved exactly, but with warnings; see the column warnings and the report"
+        )
     typer.echo(f"table: {visible(str(out / 'results.parquet'))}")
     if (out / PROFILES_NAME).is_file():
         typer.echo(f"axis: {visible(str(out / PROFILES_NAME))}")

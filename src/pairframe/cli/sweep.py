@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from pairframe.errors import ArgumentError, StoreError
 from pairframe.pipeline import sweep
 from pairframe.plain_json import plain
 from pairframe.problem import TransportConfig
-from pairframe.report.figures import new_figure, sweep_figure, sweep_size_in
+from pairframe.report.html.pictures import sweep_png
 from pairframe.results import Sweep, disk
 from pairframe.results.formatting import number
 from pairframe.units import pretty
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FILES = {"table": "sweep.csv", "figure": "sweep.png", "recommendation": "sweep.json"}
-DPI = 110
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,6 @@ def parsed_lengths(words: str | None, field: str) -> tuple[float, ...] | None:
         raise ArgumentError("numbers separated by commas", repr(words), f"e.g. {flag} 50,100,200", field) from None
 
 
-def sweep_png(found: Sweep) -> bytes:
-    """The figure of a sweep."""
-    figure = new_figure(*sweep_size_in(found))
-    sweep_figure(found, figure)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
-    return content.getvalue()
-
-
 def sweep_json(found: Sweep) -> str:
     """Table and recommendation as JSON; NaN is null."""
     advice = found.advice
@@ -123,7 +112,7 @@ def sweep_table(found: Sweep) -> Table:
         "created\n%",
         "destroyed\n%",
         "moved\n%",
-        f"moved by\n{length}/frame",
+        f"moved by\n{length}",
     )
     for head in heads:
         table.add_column(head, justify="right")

@@ -7,6 +7,7 @@ import math
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pairframe.errors import PairframeError
+from pairframe.notices import MemoryShortage
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,6 +100,15 @@ def uninterrupted() -> Iterator[None]:
 def say(line: str) -> None:
     """Print one line to standard error."""
     typer.echo(visible(line), err=True)
+
+
+@contextmanager
+def say_warnings() -> Iterator[None]:
+    """Print the warnings of Python as one line each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", MemoryShortage)
+        warnings.showwarning = lambda message, *_: say(f"pairframe: warning: {message}")
+        yield
 
 
 def visible(text: str) -> str:

@@ -11,8 +11,13 @@ _ASSUMED_BYTES = 4 << 30  # where the system does not say how much it has
 
 def memory_limit_bytes() -> int:
     """Half of the memory that is available now, or half of the container limit if that is lower."""
+    return available_bytes() // 2
+
+
+def available_bytes() -> int:
+    """The memory that is available now, or the container limit if that is lower."""
     physical = system.physical_memory_bytes() or _ASSUMED_BYTES
-    return min(_meminfo_available(physical), _cgroup_limit(physical)) // 2
+    return min(_meminfo_available(physical), _cgroup_limit(physical))
 
 
 def _meminfo_available(otherwise: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,16 +11,18 @@ from functools import partial
 from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
 from pairframe.frame import GridTransform, golden
+from pairframe.notices import MemoryShortage
 from pairframe.pipeline.error_bars import error_bars
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import check_blur_of_strain, empty_maps, read_maps
+from pairframe.pipeline.memory import memory_notice
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import MaskLike, read_pair
 from pairframe.pipeline.replicates import compare_replicates, is_replicated, read_replicates
 from pairframe.pipeline.result import build_empty_result, build_result
 from pairframe.pipeline.solve import solve_pair
-from pairframe.pipeline.start import carried_potentials
+from pairframe.pipeline.start import carried_potentials, is_on_another_canvas
 from pairframe.problem import TransportConfig
 from pairframe.results import TransportResult
 
@@ -45,7 +48,8 @@ def compare(
     config : TransportConfig, optional
         Its `px_size_um` wins over that of the masks. If no pixel size is known, lengths are in pixels.
     init : TransportResult, optional
-        A similar comparison on the same canvas to start from; crops and downsample factors may differ.
+        A similar comparison on the same canvas to start from; crops and downsample factors may differ. Alignment may extend
+        the canvas of a pair, and `init` is then not used.
     transform : GridTransform, optional
         A frame for controlled comparisons, used instead of the crop fields of `config`.
     raise_on : statuses
@@ -66,8 +70,12 @@ def compare(
     densities = read_pair(mask_a, mask_b, config, transform)  # type: ignore[arg-type]
     work = frame_pair(densities, transform)
     check_blur_of_strain(work)
+    shortage = memory_notice(work.transform, work.config)
+    if shortage is not None:  # now, because there may be no result to read it from
+        warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
+        work = replace(work, notices=(*work.notices, shortage))
     start = None
-    if init is not None:
+    if init is not None and not (config.align != "none" and is_on_another_canvas(init, work.transform)):
         start = carried_potentials(init, work.transform, config.metric, work.mass_source)
     work, start = with_moved_mass(work, start)
     if work.is_empty:

@@ -17,7 +17,7 @@ from pairframe.frame import BoxYX, GridTransform, tight_box
 from pairframe.frame.crop import tight_boxes_of
 from pairframe.masks.rim import UncertainRim
 from pairframe.pipeline.frame import WorkPair, frame_pair
-from pairframe.pipeline.intervals import interval
+from pairframe.pipeline.intervals import Draws, interval, remainder, share_interval
 from pairframe.pipeline.maps import PairMaps, read_maps
 from pairframe.pipeline.read import DensityPair
 from pairframe.pipeline.solve import PairSolution, solve_pair
@@ -31,6 +31,8 @@ COARSE, LEAST_DEPTH = 2, 3.0  # usual; the coarsest where masks are still as dee
 TOL = 1e-4
 CORRELATION_RIMS = 10.0  # the default correlation length, in rims
 _MARGIN_RIMS = 5.0
+NET_GROWTH, NET_LOSS = "net_growth", "net_loss"  # percent of the target, and of the source; negative if it is the other
+_NUMBERS = (*QUANTITIES, NET_GROWTH, NET_LOSS)
 
 
 def error_bars(densities: DensityPair, work: WorkPair, result: TransportResult) -> ErrorBars:
@@ -61,12 +63,22 @@ def error_bars(densities: DensityPair, work: WorkPair, result: TransportResult) 
     for _ in range(N_PAIRS):
         shifts = [rim.shift_px(rng) for rim in rims]
         pairs.append([jittered.at(shifts[0], shifts[1]), jittered.at(-shifts[0], -shifts[1])])
-    drawn = np.array(pairs)  # (n, 2, quantities)
-    values = numbers_of(result)
-    bars = {
-        name: interval(name, values[place], base[place], drawn[:, :, place]) for place, name in enumerate(QUANTITIES)
+    drawn = np.array(pairs)  # (n, 2, numbers)
+    found = {
+        name: Draws(float(value), float(base[place]), drawn[:, :, place])
+        for place, (name, value) in enumerate(zip(_NUMBERS, numbers_of(result), strict=True))
     }
-    return ErrorBars(**bars, rim_um=rim_um, correlation_um=correlation_um, n_draws=2 * N_PAIRS)
+    destroyed = share_interval(found["percent_destroyed"], found[NET_LOSS])
+    return ErrorBars(
+        percent_created=share_interval(found["percent_created"], found[NET_GROWTH]),
+        percent_destroyed=destroyed,
+        percent_moved=remainder(destroyed, found["percent_moved"].value),
+        mean_displacement_um=interval("mean_displacement_um", found["mean_displacement_um"]),
+        divergence=interval("divergence", found["divergence"]),
+        rim_um=rim_um,
+        correlation_um=correlation_um,
+        n_draws=2 * N_PAIRS,
+    )
 
 
 def _check_rim(rim_um: float, depths_um: list[float], work: WorkPair) -> None:
@@ -148,7 +160,7 @@ class _Jittered:
 
     def _numbers(self, source: Float, target: Float) -> Float:
         if not (source.any() and target.any()):
-            return np.full(len(QUANTITIES), np.nan)
+            return np.full(len(_NUMBERS), np.nan)
         work = frame_pair(replace(self._densities, source=source, target=target, config=self._config), self._transform)
         before = self._solved
         if before is None or before.samples is not None:
@@ -160,7 +172,7 @@ class _Jittered:
 
 
 def numbers_of(result: TransportResult) -> Float:
-    """`QUANTITIES` of a result."""
+    """`QUANTITIES` of a result, net growth and net loss."""
     return np.array(
         [
             100 * result.total_mass_created / result.M_target,
@@ -168,6 +180,8 @@ def numbers_of(result: TransportResult) -> Float:
             100 * result.total_mass_moved / result.M_source,
             result.mean_displacement_um,
             result.divergence,
+            100 * (1 - result.M_source / result.M_target),
+            100 * (1 - result.M_target / result.M_source),
         ]
     )
 
@@ -186,5 +200,7 @@ def _numbers_of(work: WorkPair, maps: PairMaps, cost_um: float) -> Float:
             100 * part.transported / totals[0],
             mean_px * work.transform.work_px_size_um,
             work.scales.cost_um_from_cost_work(maps.divergence.value) / cost_um,
+            100 * (1 - totals[0] / totals[1]),
+            100 * (1 - totals[1] / totals[0]),
         ]
     )

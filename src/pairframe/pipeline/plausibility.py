@@ -21,6 +21,8 @@ from pairframe.results.features import left_mass, shift_response
 from pairframe.types import Bool, Float
 
 MOST_EXCHANGED_GROWTH = 0.1  # created and destroyed, beyond net growth, of the smaller mass
+MOST_EXCHANGED_IF_FAR = 0.03  # the same if the centre moved too far: two signs of one thing
+LEAST_EXCHANGED_IF_FAR = 0.005  # below it all mass has been found again, so growth has moved the centre
 NEAR_REACH, MOST_NEAR_REACH = 0.9, 0.2  # of the reach; share of the moved mass
 MOST_BETWEEN_PIECES = 0.02  # share of the moved mass
 LEAST_RESPONSE = 0.9
@@ -65,8 +67,8 @@ class _Checks:
         length_um = typical_length(work.mass_source, work.mass_target) * self._px_um
         # A rigid shift by k of an object of length L is seen as one if (L + k)^2 - L^2 <= reach^2.
         longest_um = math.hypot(length_um, result.reach_um) - length_um
-        too_far = self._centre_moved_um > longest_um and not self._tilts
-        if changed > MOST_EXCHANGED_GROWTH:
+        too_far = self._centre_moved_um > longest_um and not self._tilts and changed > LEAST_EXCHANGED_IF_FAR
+        if changed > (MOST_EXCHANGED_IF_FAR if too_far else MOST_EXCHANGED_GROWTH):
             yield warning(
                 "motion_called_growth",
                 f"{_percent(changed)} of the mass is both destroyed and created, beyond net growth: the signature of motion "

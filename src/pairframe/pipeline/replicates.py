@@ -71,6 +71,6 @@ def compare_replicates(
     # All are compared at the reach of the first, which may be a default.
     settled = plain if plain.moved_mass is not None or plain.moved_share is not None else first.config
     others = [compare_one(sources[k % len(sources)], targets[k % len(targets)], settled) for k in range(1, n)]
-    numbers = np.array([numbers_of(result) for result in (first, *others)])
+    numbers = np.array([numbers_of(result)[: len(QUANTITIES)] for result in (first, *others)])
     bars = {name: interval_of_replicates(name, numbers[:, place]) for place, name in enumerate(QUANTITIES)}
     return replace(first, error_bars=ErrorBars(**bars, rim_um=np.nan, correlation_um=np.nan, n_draws=n))

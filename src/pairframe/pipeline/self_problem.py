@@ -1,4 +1,4 @@
-"""Self-problems: each mask against itself, which shows the bias and the noise floor of the method.
+"""Self-problems: each mask against itself, which shows the bias of the method.
 
 The solution does not depend on the position of the mask, nor, for the references ``heat`` and ``product``, on its total
 mass. It is therefore solved on the tight box with total mass 1 and cached by content, so that a time series solves the

@@ -12,6 +12,11 @@ from pairframe.results.result import TransportResult
 from pairframe.types import Float
 
 
+def is_on_another_canvas(result: TransportResult, transform: GridTransform) -> bool:
+    """Whether the maps of a result are on another canvas."""
+    return isinstance(result, TransportResult) and result.transform.canon_shape_hw != transform.canon_shape_hw
+
+
 def carried_potentials(
     result: TransportResult, transform: GridTransform, metric: str, mass_source: Float
 ) -> Start | None:

@@ -198,7 +198,8 @@ def _upper_bound(
     if not (problem.penalty_a.is_met(plan.p[on_a], a) and problem.penalty_b.is_met(plan.q[on_b], b)):
         if marginals is None:
             return _Upper(math.inf, math.nan)
-        rounded = round_to_feasible(problem, plan.f, plan.g, plan.p, plan.q, marginals)
+        moves_all = not problem.penalty_a.is_pinned(plan.f[on_a], plan.shift).any()
+        rounded = round_to_feasible(problem, plan.f, plan.g, plan.p, plan.q, marginals, moves_all_a=moves_all)
         if isinstance(rounded, Mixture):
             upper = rounded.bracket + _unavoidable(stated) + _avoidable(stated, rounded.p, rounded.q)
             scale = _scale(stated, rounded.bracket, rounded.p, rounded.q)

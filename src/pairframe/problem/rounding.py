@@ -27,6 +27,7 @@ class Marginals:
         return Marginals(lambda f, g: self.b(g, f), lambda f, g: self.a(g, f))
 
 
+_NEARLY = 1e-3  # share of its mass that a marginal which may as well be exact is off
 Rounded = tuple[Float, Float, Float, Float]
 
 
@@ -52,9 +53,14 @@ class Mixture:
 
 
 def round_to_feasible(
-    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals
+    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals, *, moves_all_a: bool = False
 ) -> Rounded | Mixture:
     """Make the plan of (f, g) feasible; a constant may be moved from f to g at will.
+
+    Parameters
+    ----------
+    moves_all_a : bool
+        Whether no potential on a is pinned, so that a capped marginal of a is exact at the optimum.
 
     Returns
     -------
@@ -72,6 +78,9 @@ def round_to_feasible(
         if penalty_b.is_hard:
             return _mixture_bound(problem, f, g, q, marginals)
         return f, g, p, q
+    if moves_all_a and _is_nearly_met(problem, p):
+        f = f + eps * _log_ratio(problem.mass_a, p)
+        return _mixture_bound(problem, f, g, marginals.b(f, g), marginals)
     if penalty_a.is_capped:
         f = f + eps * np.minimum(_log_ratio(problem.mass_a, p), 0.0)
         p, q = np.minimum(p, problem.mass_a), marginals.b(f, g)
@@ -81,6 +90,16 @@ def round_to_feasible(
         if penalty_a.is_capped:  # scaling columns down only lowers p; more is rounding
             p = np.minimum(p, problem.mass_a)
     return f, g, p, q
+
+
+def _is_nearly_met(problem: TransportProblem, p: Float) -> bool:
+    """Whether a capped marginal of a is close to its mass, and b has room for the rest.
+
+    Scaling down to the caps destroys what is missing, at a price of lambda. A mixture moves it to where b has room.
+    """
+    if not (problem.penalty_a.is_capped and problem.penalty_b.is_capped and problem.total_a <= problem.total_b):
+        return False
+    return float(np.abs(p - problem.mass_a).sum()) <= _NEARLY * problem.total_a
 
 
 def _mixture_bound(problem: TransportProblem, f: Float, g: Float, q: Float, marginals: Marginals) -> Mixture:

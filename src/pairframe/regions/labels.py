@@ -77,6 +77,12 @@ def checked_labels(given: ArrayLike, name: str) -> NDArray[np.integer]:
     return labels
 
 
+def require_canvas(labels: NDArray[Any], canvas_hw: tuple[int, ...], name: str) -> None:
+    """Refuse labels (H, W) that are not on the canvas of their mask."""
+    if labels.shape != canvas_hw:
+        raise _other_canvas(labels.shape, canvas_hw, name)
+
+
 def region_shares(
     labels: NDArray[np.integer], mass_work: Float, transform: GridTransform, density: Float | None, name: str
 ) -> RegionShares:
@@ -91,8 +97,7 @@ def region_shares(
     density : (Hc, Wc), optional
         Mass per canonical pixel. None if a work pixel is a canonical pixel, and so belongs to one label as a whole.
     """
-    if labels.shape != transform.canon_shape_hw:
-        raise _other_canvas(labels.shape, transform.canon_shape_hw, name)
+    require_canvas(labels, transform.canon_shape_hw, name)
     inside = labels[transform.pair_crop_box_yx.slices]
     used = inside > 0
     if density is not None:
@@ -119,8 +124,7 @@ def moved_region_shares(
     labels, density : (Ht, Wt)
         On the target's own canvas; mass per pixel as it arrives on the source's.
     """
-    if labels.shape != pose.target_canvas.shape_hw:
-        raise _other_canvas(labels.shape, pose.target_canvas.shape_hw, name)
+    require_canvas(labels, pose.target_canvas.shape_hw, name)
     used = (labels > 0) & (density > 0)
     yx, own = np.argwhere(used), np.asarray(density[used], dtype=np.float64)
     ids, column = np.unique(labels[used], return_inverse=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairframe.engines import Status
 from pairframe.errors import ArgumentError, MaskError
 from pairframe.masks import Mask
 from pairframe.pipeline import iter_results
@@ -129,7 +130,7 @@ def lineage(
     flows: list[LabelFlows] = []
     unsolved = []
     for frame, result in enumerate(iter_results(pairs, config, jobs=jobs)):
-        if not result.has_answer or result.relative_gap > 1e-2:
+        if result.status == Status.max_iterations:
             unsolved.append(frame)
         flows.append(flows_of(result, images[frame], images[frame + 1]))
         if progress is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairframe import checks
+from pairframe.report.view import Seen
 from pairframe.results import TransportResult
 from pairframe.types import Bool, Float, Int
 
@@ -64,7 +65,7 @@ class Interpolation:
     mass_created: Float
 
     @classmethod
-    def of(cls, result: TransportResult) -> Interpolation:
+    def of(cls, result: Seen) -> Interpolation:
         """Interpolation along the displacement field of a result."""
         work, valid_box = result.work, result.transform.work_valid_box_yx.slices
         destroyed, created = work.mass_destroyed[valid_box], work.mass_created[valid_box]

@@ -106,8 +106,22 @@ def cohort_of(rows: list[PlainRow], carried: tuple[str, ...]) -> Cohort:
         carried=carried,
         group=group or next(iter(few), None),
         series=series,
-        time=_first(_TIMES, carried, lambda name: name in numeric),
+        time=_time(rows, carried, numeric, series),
     )
+
+
+def _time(rows: list[PlainRow], carried: Sequence[str], numeric: list[str], series: str | None) -> str | None:
+    """The column of time: of the source, or of the target if every series is compared with one reference frame."""
+    found = _first(_TIMES, carried, lambda name: name in numeric)
+    target = f"{found}_target"
+    if found is None or target not in numeric:
+        return found
+    sources: dict[Any, list[Any]] = {}
+    for row in rows:
+        if row[found] is not None:
+            sources.setdefault(row[series] if series else None, []).append(row[found])
+    several = [times for times in sources.values() if len(times) > 1]
+    return target if several and all(len(set(times)) == 1 for times in several) else found
 
 
 def page_name(row: PlainRow) -> str | None:

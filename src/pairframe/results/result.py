@@ -377,7 +377,7 @@ class TransportResult(_FrozenArrays):
             f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, penalty "
             f"{' and '.join(dict.fromkeys(self.config.penalties_ab))}, work pixel "
             f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",
-            f"solve      {self.status} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
+            f"solve      {self.status}{', but read the warnings below,' if self.warnings else ''} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
         ]
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")

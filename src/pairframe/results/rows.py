@@ -72,7 +72,7 @@ def result_row(
     }
     fields = {column.name: getattr(result, column.name) for column in (*FIELDS, *COSTS)}
     features = features_of(result)
-    numbers = features | rates(features, (extra or {}).get(INTERVAL)) | _pose_columns(result)
+    numbers = features | rates(features, (extra or {}).get(INTERVAL)) | _pose_columns(result) | motion_columns(result)
     if result.error_bars is not None:
         numbers |= result.error_bars.columns()
     return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **numbers})
@@ -105,6 +105,27 @@ def _pose_columns(result: TransportResult) -> dict[str, Any]:
         "pose_iou_before": pose.iou_before,
         "pose_iou_after": pose.iou_after,
         "pose_runner_up_iou": None if pose.runner_up is None else pose.runner_up.iou,
+        "pose_margin": pose.margin,
+        "pose_runner_up_angle_deg": None if pose.runner_up is None else pose.runner_up.change.angle_deg,
+        "pose_runner_up_flipped": None if pose.runner_up is None else int(pose.runner_up.change.flipped),
+    }
+
+
+def motion_columns(result: TransportResult) -> dict[str, Any]:
+    """The columns of `schema.MOTION`; none if no mass moved."""
+    motion = result.motion
+    if not math.isfinite(motion.mean_square):
+        return {}
+    return {
+        "motion_rms_um": math.sqrt(motion.mean_square),
+        "motion_shift_dy_um": motion.shift_yx[0],
+        "motion_shift_dx_um": motion.shift_yx[1],
+        "motion_turn_deg": motion.turn_deg,
+        "motion_scale": motion.scale,
+        "motion_shift_share": motion.shift_share,
+        "motion_turn_share": motion.turn_share,
+        "motion_scale_share": motion.scale_share,
+        "motion_deformation_share": motion.deformation_share,
     }
 
 

@@ -62,6 +62,18 @@ ADDED: Mapping[str, int] = {
     "areal_expansion_rms": 7,
     "anisotropy_mean": 7,
     "local_growth_rate_rms": 7,
+    "pose_margin": 7,
+    "pose_runner_up_angle_deg": 7,
+    "pose_runner_up_flipped": 7,
+    "motion_rms_um": 7,
+    "motion_shift_dy_um": 7,
+    "motion_shift_dx_um": 7,
+    "motion_turn_deg": 7,
+    "motion_scale": 7,
+    "motion_shift_share": 7,
+    "motion_turn_share": 7,
+    "motion_scale_share": 7,
+    "motion_deformation_share": 7,
     **{column_name(name, part): 7 for name in QUANTITIES for part in PARTS},
     "rim_um": 7,
     "error_bar_draws": 7,
@@ -212,6 +224,22 @@ POSE = (
     _number("pose_iou_before", "1", "intersection over union of the masks as given"),
     _number("pose_iou_after", "1", "intersection over union after the move"),
     _number("pose_runner_up_iou", "1", "that of the best other pose"),
+    _number("pose_margin", "1", "difference of intersections over unions below which two poses count as equally good"),
+    _number("pose_runner_up_angle_deg", "degree", "turn of the best other pose"),
+    _count("pose_runner_up_flipped", "1", "1 if that one mirrors the target, else 0"),
+)
+
+# The whole displacement of the moved mass, pose included: parts of `result.motion`. Null if no mass moved.
+MOTION = (
+    _number("motion_rms_um", "um", "root mean square of the whole displacement of the moved mass, pose included"),
+    _number("motion_shift_dy_um", "um", "its mean: down"),
+    _number("motion_shift_dx_um", "um", "its mean: to the right"),
+    _number("motion_turn_deg", "degree", "turn of the moved mass about its centroid, counter-clockwise as shown"),
+    _number("motion_scale", "1", "factor of its lengths"),
+    _number("motion_shift_share", "share", "part of the mean squared displacement that is a shift of the whole"),
+    _number("motion_turn_share", "share", "the part that is a turn of the whole"),
+    _number("motion_scale_share", "share", "the part that is a change of size of the whole"),
+    _number("motion_deformation_share", "share", "the rest: deformation"),
 )
 
 # Wavelengths, in units of the blur, between which `features.band_energies` counts: octaves, and all beyond them.
@@ -294,7 +322,7 @@ ERROR_BARS = (
     _count("error_bar_draws", "1", "comparisons with other outlines that the error bars come from"),
 )
 
-COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE, *ERROR_BARS)
+COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE, *MOTION, *ERROR_BARS)
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 OUR_NAMES = frozenset(
     {"results.parquet", "maps.zarr", "cohort.json", "report.html", "pairs", "summary.json", disk.LOCK}
     | {"flows.parquet", "flows.csv", "axis_profile.csv"}
+    | {"series", "series.html", "series.csv", "series.parquet", "series.json"}
     | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
 )
 # The list of members is empty: without it, zarr would warn about every zip file.

@@ -94,6 +94,26 @@ SHORT_NAMES = {
     "local_growth_rate_rms": "local growth rate, root mean square",
     "shift_response_long": "response to a shift along the body",
     "shift_response_short": "response to a shift across the body",
+    "motion_rms_um": "whole motion, root mean square",
+    "motion_shift_dy_um": "whole shift down",
+    "motion_shift_dx_um": "whole shift to the right",
+    "motion_turn_deg": "whole turn",
+    "motion_scale": "whole change of size",
+    "motion_shift_share": "shift, of the motion",
+    "motion_turn_share": "turn, of the motion",
+    "motion_scale_share": "change of size, of the motion",
+    "motion_deformation_share": "deformation, of the motion",
+    "pose_angle_deg": "pose, turn",
+    "pose_shift_dy_um": "pose, shift down",
+    "pose_shift_dx_um": "pose, shift to the right",
+    "pose_flipped": "pose, mirrored",
+    "pose_scale": "pose, scale",
+    "pose_iou_before": "overlap (IoU) before",
+    "pose_iou_after": "overlap (IoU) after",
+    "pose_margin": "overlap (IoU), margin",
+    "pose_runner_up_iou": "overlap (IoU) of the next best pose",
+    "pose_runner_up_angle_deg": "next best pose, turn",
+    "pose_runner_up_flipped": "next best pose, mirrored",
     **{name: _band_words(name) for name in BAND_NAMES},
     "rim_um": "uncertainty of the outlines",
     "error_bar_draws": "draws of the error bars",
@@ -124,7 +144,9 @@ STATUS_KINDS = {
 def status_word(status: str, *, has_warnings: bool = False) -> str:
     """A status as text; with warnings, one that says so."""
     word = STATUS_WORDS.get(status, status)
-    return f"{word}, read the warnings" if has_warnings else word
+    if not has_warnings:
+        return word
+    return "solved exactly, but read this" if status == Status.converged else f"{word}, read this"
 
 
 def status_kind(status: str, *, has_warnings: bool = False) -> str:

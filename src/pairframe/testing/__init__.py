@@ -10,7 +10,7 @@ from pairframe.testing.conformance import EngineSuite
 from pairframe.testing.planted import PlantedPair, planted_pair
 from pairframe.testing.planted_cohort import PlantedFrame, planted_cohort
 from pairframe.testing.problems import CASES, Case
-from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo
+from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo, turned_embryo
 from pairframe.testing.symmetric import SymmetricPair, symmetric_pair
 
 __all__ = [
@@ -33,5 +33,6 @@ __all__ = [
     "planted_pair",
     "symmetric_pair",
     "tiny_and_huge_embryo",
+    "turned_embryo",
     "unbalanced_gaussians",
 ]

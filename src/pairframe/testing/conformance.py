@@ -130,7 +130,7 @@ class EngineSuite:
         assert not np.isnan(solution.trace[-1].gap)
 
     def test_a_mask_against_itself_shows_nothing(self) -> None:
-        """Nothing moves, and only the noise floor is destroyed."""
+        """Nothing moves, and only the bias of the method is destroyed."""
         mask = disc((20, 24), (9.0, 11.0), 6.0)
         result = compare(mask, mask, self._config())
         assert np.nanmax(np.abs(result.velocity_field)) == 0.0

@@ -94,3 +94,22 @@ def growing_embryo(n_frames: int = 6, shape_hw: tuple[int, int] = (256, 576)) ->
         )
         for t in np.linspace(0.0, 1.0, n_frames)
     ]
+
+
+def turned_embryo(
+    shape_hw: tuple[int, int] = (256, 576), turn_deg: float = 40.0, growth: float = 1.1
+) -> tuple[Bool, Bool]:
+    """An embryo, and the same one after it turned counter-clockwise and all its lengths grew by a factor."""
+    size = 0.75 * min(shape_hw[0] / 256, shape_hw[1] / 576)
+    grown = embryo(shape_hw, growth=size * growth)
+    middle = ((shape_hw[0] - 1) / 2, (shape_hw[1] - 1) / 2)
+    angle = np.deg2rad(turn_deg)
+    rows, columns = np.indices(shape_hw)
+    y, x = rows - middle[0], columns - middle[1]
+    # Where each pixel comes from: the turn back.
+    from_y = np.rint(np.cos(angle) * y + np.sin(angle) * x + middle[0]).astype(int)
+    from_x = np.rint(-np.sin(angle) * y + np.cos(angle) * x + middle[1]).astype(int)
+    is_known = (from_y >= 0) & (from_y < shape_hw[0]) & (from_x >= 0) & (from_x < shape_hw[1])
+    turned = np.zeros(shape_hw, dtype=bool)
+    turned[is_known] = grown[from_y[is_known], from_x[is_known]]
+    return embryo(shape_hw, growth=size), turned

@@ -54,6 +54,8 @@ class CohortSummary:
         Of this run.
     reach : CohortReach, optional
         The reach of all pairs, if none was given.
+    warned : int
+        Pairs solved in this run whose notices should be read before their numbers are used.
     """
 
     done: int
@@ -63,6 +65,7 @@ class CohortSummary:
     seconds: float
     unreachable: int = 0
     reach: CohortReach | None = None
+    warned: int = 0
 
 
 def run_cohort(
@@ -148,7 +151,7 @@ def run_cohort(
         tally.check_complete()
     seconds = time.monotonic() - began
     return CohortSummary(
-        tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, len(plan.unreachable), reach
+        tally.done, tally.failed, tally.skipped, tally.uncertified, seconds, len(plan.unreachable), reach, tally.warned
     )
 
 

@@ -40,7 +40,7 @@ class Tally:
         self.failed_before = sum(status == FAILED for status in plan.kept.values())
         self.skipped = len(plan.kept) - self.failed_before
         self.uncertified = sum(status in _UNCERTIFIED for status in plan.kept.values())
-        self.done = self.failed_now = 0
+        self.done = self.failed_now = self.warned = 0
 
     @property
     def failed(self) -> int:
@@ -51,6 +51,7 @@ class Tally:
         self.failed_now += is_failed
         self.done += not is_failed
         self.uncertified += row["status"] in _UNCERTIFIED
+        self.warned += bool(row["warnings"])
 
     def show_progress(self) -> None:
         """Call the progress callback about twice a second, and once all pairs are finished."""

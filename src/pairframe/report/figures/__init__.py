@@ -13,6 +13,14 @@ from pairframe.report.figures.flows import flow_figure, flow_matrix, flow_ribbon
 from pairframe.report.figures.frame import MAX_GRID_LINES, frame_overview
 from pairframe.report.figures.lineage import track_colours, write_lineage_movie
 from pairframe.report.figures.morph import morph_strip
+from pairframe.report.figures.motion import (
+    alignment_figure,
+    created_on_target_map,
+    deformation_arrows,
+    motion_figure,
+    motion_size_in,
+    whole_motion_arrows,
+)
 from pairframe.report.figures.movie import write_movie
 from pairframe.report.figures.panels import (
     cost_source_map,
@@ -63,6 +71,7 @@ __all__ = [
     "Interpolation",
     "Tile",
     "add_scale_bar",
+    "alignment_figure",
     "anisotropy_map",
     "areal_expansion_map",
     "axis_figure",
@@ -72,6 +81,8 @@ __all__ = [
     "cost_source_map",
     "cost_target_map",
     "created_map",
+    "created_on_target_map",
+    "deformation_arrows",
     "destroyed_map",
     "drift_figure",
     "flow_figure",
@@ -81,6 +92,8 @@ __all__ = [
     "interpolation_frames",
     "local_growth_map",
     "morph_strip",
+    "motion_figure",
+    "motion_size_in",
     "new_figure",
     "pair_overlay",
     "result_overview",
@@ -94,6 +107,7 @@ __all__ = [
     "thumbnail",
     "track_colours",
     "velocity_arrows",
+    "whole_motion_arrows",
     "write_lineage_movie",
     "write_movie",
 ]

@@ -62,7 +62,7 @@ def velocity_arrows(result: TransportResult, ax: Axes) -> Axes:
     field_px = in_frame(result, result.field_in_frame) / result.units.px_size
     weight = np.where(np.isfinite(field_px[..., 0]), lifted(result, left_mass(result)), 0.0)
     moved, unit = percent(result.total_mass_moved, result.M_source), result.units.length_text
-    step = _arrow_step(weight)
+    step = arrow_step(weight)
     arrows = sample_objects(field_px, weight, step)
     if not (arrows.lengths_px >= SMALLEST_SPEED_PX).any():
         return title(ax, f"stayed: {moved} of the source", f"no motion above {SMALLEST_SPEED_PX:g} px")
@@ -135,7 +135,7 @@ def magnification(arrows: Arrows, step_px: float, shape_hw: tuple[int, ...]) -> 
     return max(1.0, round_length(wanted)) if wanted > 1 else 1.0
 
 
-def _arrow_step(weight: Float) -> float:
+def arrow_step(weight: Float) -> float:
     """Pixels from one arrow to the next."""
     box = tight_box(weight)
     assert box is not None

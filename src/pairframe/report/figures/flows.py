@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 24  # shown one by one; the smaller ones are shown together
 _OTHERS = -2  # no label is negative but -1
-_COLOURS = ("#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#009E73", "#D55E00", "#999999")
+_COLOURS = ("#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#332288", "#AA4499", "#88CCEE")
 _GAP = 0.012  # between bars, of the height
 
 
@@ -45,10 +45,12 @@ def flow_matrix(table: pd.DataFrame, ax: Axes) -> Axes:
     for source, target, mass in zip(shown["source_label"], shown["target_label"], shown["mass"], strict=True):
         whole = by_target[target] if source == 0 else totals[source]
         share[rows.index(source), columns.index(target)] = mass / whole if whole > 0 else np.nan
-    ax.imshow(np.ma.masked_invalid(share), cmap="viridis_r", vmin=0, vmax=1, aspect="auto")
-    ax.set_facecolor("white")
+    drawn = ax.imshow(np.ma.masked_invalid(100 * share), cmap="Blues", vmin=0, vmax=100, aspect="auto")
+    is_large = max(share.shape) > 20
+    if is_large:
+        ax.figure.colorbar(drawn, ax=ax, label="% of the label", shrink=0.6)
     for (row, column), value in np.ndenumerate(share):
-        if value >= 0.005 and max(share.shape) <= 14:
+        if value >= 0.005 and not is_large:
             colour = "white" if value > 0.6 else "black"
             ax.text(column, row, f"{100 * value:.0f}", ha="center", va="center", color=colour, fontsize=SMALL_SIZE)
     ax.set_xticks(

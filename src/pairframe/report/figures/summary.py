@@ -80,7 +80,7 @@ def _headline(result: TransportResult, figure: Figure) -> None:
     lines = [
         f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
         f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
-        f"{result.status}: certified, error at most {gap} of the cost that depends on the plan (relative gap); "
+        f"{_solved(result)}, error at most {gap} of the cost that depends on the plan (relative gap); "
         f"bias of the method {percent(result.noise_floor, 1.0)}",
     ]
     if result.status in (Status.empty_source, Status.empty_target):
@@ -94,6 +94,10 @@ def _headline(result: TransportResult, figure: Figure) -> None:
     lines = [textwrap.fill(line, width) for line in lines]
     colour = WARNING_COLOUR if result.status in UNFINISHED or result.warnings else "black"
     figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)
+
+
+def _solved(result: TransportResult) -> str:
+    return "solved exactly, but read this: certified" if result.warnings else f"{result.status}: certified"
 
 
 def _shortened(text: str) -> str:

@@ -102,7 +102,7 @@ def _moved(sweep: Sweep, ax: Axes) -> None:
 def _displacement(sweep: Sweep, ax: Axes) -> None:
     _lines(sweep, ax, lambda point: point.mean_displacement_um, SOURCE_COLOUR, "mean displacement")
     ax.set_ylim(bottom=0.0)
-    _finish(sweep, ax, "mean displacement of the moved mass", f"{sweep.units.length_text}/frame")
+    _finish(sweep, ax, "mean displacement of the moved mass", sweep.units.length_text)
 
 
 def _lines(

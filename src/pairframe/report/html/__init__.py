@@ -6,6 +6,7 @@ It solves nothing and changes nothing in the store.
 
 from pairframe.report.html.analysis_write import write_analysis
 from pairframe.report.html.contact_write import write_contact_sheet
+from pairframe.report.html.series_write import write_series
 from pairframe.report.html.write import write_report
 
-__all__ = ["write_analysis", "write_contact_sheet", "write_report"]
+__all__ = ["write_analysis", "write_contact_sheet", "write_report", "write_series"]

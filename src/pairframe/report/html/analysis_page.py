@@ -59,12 +59,12 @@ def analysis_page(analysis: CohortAnalysis, out: Path, figures: Collection[str])
 def _tiles(analysis: CohortAnalysis) -> list[dict[str, str]]:
     members = analysis.members
     counts = (
-        (len(members.members), "pair"),
-        (len(members.groups), "group"),
-        (len(members.units), "unit" if members.unit_column else "unit (pair)"),
-        (members.n_bins, "time bin"),
+        (len(members.members), "pair", "pairs"),
+        (len(members.groups), "group", "groups"),
+        (len(members.units), *(("unit", "units") if members.unit_column else ("unit (pair)", "units (pairs)"))),
+        (members.n_bins, "time bin", "time bins"),
     )
-    tiles = [{"kind": "", "value": f"{n:,}", "name": f"{name}{'s' * (n != 1)}"} for n, name in counts]
+    tiles = [{"kind": "", "value": f"{n:,}", "name": one if n == 1 else several} for n, one, several in counts]
     for comparison in analysis.comparisons:
         found = sum(test.q <= LEVEL for test in comparison.scalars)
         name = f"scalars differ in {comparison.group[:40]} (q ≤ {LEVEL:g})"

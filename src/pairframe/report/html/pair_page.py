@@ -8,6 +8,7 @@ from typing import Any
 from pairframe.engines import Status
 from pairframe.masks import MassMode
 from pairframe.report.html.assets import render
+from pairframe.report.html.motion_section import motion_section
 from pairframe.report.html.pictures import View
 from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
 from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
@@ -15,6 +16,7 @@ from pairframe.results.formatting import number, scientific, share
 from pairframe.results.row_units import units_of
 from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
+from pairframe.units import pretty
 
 BAR_WIDTH = 200  # units of the drawing
 _HIDDEN = {"config_json", "versions_json", "notices_json"}
@@ -35,6 +37,7 @@ def pair_page(
     damage: str | None,
     *,
     has_flows: bool = False,
+    sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
     after: Neighbour | None = None,
@@ -53,6 +56,8 @@ def pair_page(
         Why the maps could not be read.
     has_flows : bool
         Whether the flows between labels are drawn.
+    sweep : str, optional
+        Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
         Labels beside the fixed columns.
     before, after : Neighbour, optional
@@ -67,6 +72,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
         status_word=status_word(row["status"], has_warnings=bool(row["warnings"])),
@@ -76,6 +82,7 @@ def pair_page(
         error_bars_words=_error_bars_words(row),
         certificate=_certificate(row, config),
         notices=notices_of(row),
+        motion=motion_section(row),
         labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
         scalars=_scalars(row),
         length=units_of(row).length_text,
@@ -179,7 +186,9 @@ def _error_bars_words(row: PlainRow) -> str:
 
 def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
     """The certificate of a solve in plain words, and the engine that solved it."""
-    cost = unit("objective", units_of(row), is_euclidean=is_euclidean(row))
+    cost = unit("objective_um2", units_of(row), is_euclidean=is_euclidean(row))
+    work_px = (row["px_size_um"] or 1.0) * (row["downsample_factor"] or 1)
+    to_um = work_px if is_euclidean(row) else work_px**2
     gap, error = scientific(row["relative_gap"]), scientific(row["marginal_error"])
     if row["status"] in (Status.empty_source, Status.empty_target):
         sentence = "One mask is empty, so there is nothing to solve: the answer is exact."
@@ -187,8 +196,8 @@ def _certificate(row: PlainRow, config: dict[str, Any]) -> dict[str, str]:
         sentence = "There is no answer: the numbers left the range of floating point. Nothing is certified."
     else:
         sentence = (
-            f"The total cost of moving, creating and destroying mass (the objective) is {number(row['objective'])} {cost}. "
-            f"It is proved that no other plan is cheaper by more than {number(row['gap'])}, a relative gap of {gap}. The masses "
+            f"The total cost of moving, creating and destroying mass (the objective) is {number(to_um * row['objective'])} {cost}. "
+            f"It is proved that no other plan is cheaper by more than {number(to_um * row['gap'])}, a relative gap of {gap}. The masses "
             f"of both masks are reproduced to within {error} (marginal error). The requested tolerance (tol) was "
             f"{scientific(config.get('tol'), 0)}."
         )

@@ -24,11 +24,15 @@ from pairframe.report.figures import (
     axis_figure,
     convergence_plot,
     flow_figure,
+    motion_figure,
+    motion_size_in,
     new_figure,
     strain_figure,
     strain_size_in,
     summary_figure,
     summary_size_in,
+    sweep_figure,
+    sweep_size_in,
     thumbnail,
 )
 from pairframe.report.images import fitted, to_image
@@ -45,14 +49,14 @@ from pairframe.report.view import (
     lifted_speed,
     top_of,
 )
-from pairframe.results import TransportResult
+from pairframe.results import Sweep, TransportResult
 from pairframe.types import Float
 
 if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-PICTURES_VERSION = 4  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 5  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -80,7 +84,7 @@ class View:
     has_convergence : bool
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
-        Frames in the morph, 0 without one.
+        Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
     has_strain, has_axis : bool
         Whether the strain, and the profile along the body axis, are drawn.
     """
@@ -153,6 +157,8 @@ def make_figures(
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
         files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
     if has_moved(result):
+        drawn = figure_png(result, motion_figure, motion_size_in(result))
+        files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
     if result.work.strain is not None:
         files.replace_file(
@@ -268,6 +274,15 @@ def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple
     """PNG of a figure of that width and height in inches, drawn by ``draw(result, figure)``."""
     figure = new_figure(*size_in)
     draw(result, figure)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
+    return content.getvalue()
+
+
+def sweep_png(sweep: Sweep) -> bytes:
+    """PNG of the figure of a sweep."""
+    figure = new_figure(*sweep_size_in(sweep))
+    sweep_figure(sweep, figure)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=DPI, facecolor="white")
     return content.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -14,7 +14,7 @@ from pairframe.report.html.assets import render
 from pairframe.results.cohort_table import Cohort, PlainRow, json_of, notices_of, page_name
 from pairframe.results.formatting import number
 from pairframe.results.schema import BY_NAME, COLUMNS, FAILED
-from pairframe.results.words import STATUS_WORDS, label_name, short_name, status_kind, status_word, unit
+from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
 
 MOST_IDS = 12  # pairs named in full with a problem
 MOST_PROBLEMS = 100
@@ -43,6 +43,7 @@ def report_page(
     made_at: str,
     has_figures: bool,
     has_analysis: bool = False,
+    has_series: bool = False,
 ) -> str:
     """The report's HTML.
 
@@ -62,6 +63,8 @@ def report_page(
         Whether the pair pages have drawn figures.
     has_analysis : bool
         Whether there is an analysis of the groups beside it.
+    has_series : bool
+        Whether there are pages of the series beside it.
     """
     rows = cohort.rows
     only = rows[0] if len(rows) == 1 else None
@@ -82,6 +85,7 @@ def report_page(
         only_page=links[0] if only else None,
         has_figures=has_figures,
         has_analysis=has_analysis,
+        has_series=has_series,
         configs=configs[:MOST_CONFIGS],
         n_configs=len(configs),
         differing=_differing([config for config, _ in configs]),
@@ -95,8 +99,8 @@ def _headline(cohort: Cohort) -> list[dict[str, str]]:
     """Tiles: the number of pairs, their statuses, and medians of the main numbers."""
     rows, units = cohort.rows, cohort.units
     tiles = [{"kind": "", "value": f"{len(rows):,}", "name": "pair" if len(rows) == 1 else "pairs", "note": ""}]
-    for status, count in cohort.distinct("status"):
-        tiles.append({"kind": status_kind(status), "value": f"{count:,}", "name": status_word(status), "note": ""})
+    for (word, kind), count in Counter(_status_of(row) for row in rows).most_common():
+        tiles.append({"kind": kind, "value": f"{count:,}", "name": word, "note": ""})
     if not cohort.failed and len(rows) > 1:
         tiles.append({"kind": "good", "value": "0", "name": "failed", "note": ""})
     # A median of micrometres and pixels has no meaning.
@@ -108,15 +112,22 @@ def _headline(cohort: Cohort) -> list[dict[str, str]]:
             name = short_name(column) + (" (median)" if len(values) > 1 else "")
             shown_unit = unit(column, units)
             value = f"{number(median(values), shown_unit)} {shown_unit}"
+            missing = "" if len(values) == len(counted) else f"{len(values):,} of {len(counted):,} pairs have one"
             tiles.append(
                 {
                     "kind": "way" if "_um" in column else column.split("_")[-1],
                     "value": value,
                     "name": name,
-                    "note": note,
+                    "note": "; ".join(filter(None, (note, missing))),
                 }
             )
     return tiles
+
+
+def _status_of(row: PlainRow) -> tuple[str, str]:
+    """Status of a pair in words, and its kind; one with warnings is not simply good."""
+    has_warnings = bool(row["warnings"])
+    return status_word(row["status"], has_warnings=has_warnings), status_kind(row["status"], has_warnings=has_warnings)
 
 
 def _counted(cohort: Cohort) -> tuple[list[PlainRow], str]:
@@ -130,7 +141,7 @@ def _counted(cohort: Cohort) -> tuple[list[PlainRow], str]:
     timed = [row for row in certified if row[cohort.time] is not None]
     if len(timed) in (0, len(certified)):
         return certified, ""
-    return timed, f"{len(timed):,} {'pair' if len(timed) == 1 else 'pairs'} with a {cohort.time}"
+    return timed, f"{len(timed):,} {'pair' if len(timed) == 1 else 'pairs'} with a {label_name(cohort.time)}"
 
 
 def _problems(cohort: Cohort, links: Sequence[str | None], damage: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -212,7 +223,7 @@ def _data(cohort: Cohort, links: Sequence[str | None], pictures: Sequence[str | 
         "kinds": [status_kind(row["status"], has_warnings=bool(row["warnings"])) for row in rows],
         "notes": [row["error"] or "\n".join(map(str, notices_of(row))) for row in rows],
         "pictures": list(pictures),
-        "status_words": STATUS_WORDS,
+        "words": _packed([_status_of(row)[0] for row in rows]),
         "group": cohort.group,
         "series": cohort.series,
         "time": cohort.time,

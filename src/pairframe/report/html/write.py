@@ -17,20 +17,30 @@ from pairframe.progress import Progress
 from pairframe.regions.keep import read_flows
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
-from pairframe.report.html.pictures import STAMP, View, known_view, make_figures, make_flow_picture, make_pictures
+from pairframe.report.html.pictures import (
+    STAMP,
+    View,
+    known_view,
+    make_figures,
+    make_flow_picture,
+    make_pictures,
+    sweep_png,
+)
 from pairframe.report.html.report_page import report_page
 from pairframe.results import disk
 from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
 from pairframe.results.group import read_group
 from pairframe.results.schema import INTERVAL
 from pairframe.results.store import ResultStore
+from pairframe.results.sweep import Sweep
 
 MAX_FIGURES = 24  # a drawn figure takes seconds
 MAX_PAGES = 5000
+MAX_WORDS = 2000  # characters of a recommendation
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|morph|flows|strain|axis)\.png|"
-    + re.escape(STAMP)
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep)\.png|"
+    r"sweep\.txt|" + re.escape(STAMP)
 )
 
 
@@ -42,6 +52,7 @@ def write_report(
     max_figures: int = MAX_FIGURES,
     max_pages: int = MAX_PAGES,
     summaries: Mapping[str, bytes] | None = None,
+    sweeps: Mapping[str, Sweep] | None = None,
 ) -> Path:
     """Write ``report.html`` and a page per pair from the results in a folder.
 
@@ -60,6 +71,8 @@ def write_report(
         Only this many pairs, the first of the table, get a page and a thumbnail.
     summaries : mapping of pair_id to bytes, optional
         Summary figures (PNG) drawn before; they are not drawn again.
+    sweeps : mapping of pair_id to Sweep, optional
+        Sweeps to add to the pages of their pairs, where they stay.
 
     Returns
     -------
@@ -98,6 +111,8 @@ def write_report(
                 damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"
             if flows is not None and (folder / page).is_dir():
                 make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
+            if row["pair_id"] in (sweeps or {}) and page in views:
+                _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
                 progress("drawing", number, len(pages), row["pair_id"])
         _write_pages(folder, pages, views, damage, cohort)
@@ -110,6 +125,7 @@ def write_report(
             made_at=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
             has_figures=with_figures,
             has_analysis=(store.out / "analysis.html").is_file(),
+            has_series=(store.out / "series.html").is_file(),
         )
         path = store.out / "report.html"
         files.replace_file(path, html.encode())
@@ -146,11 +162,25 @@ def _write_pages(
             views.get(page),
             damage.get(row["pair_id"]),
             has_flows=(folder / page / "flows.png").is_file(),
+            sweep=_sweep_words(folder / page),
             carried=cohort.carried,
             before=before,
             after=after,
         )
         files.replace_file(folder / f"{page}.html", html.encode(), flush=False)
+
+
+def _write_sweep(sweep: Sweep, folder: Path) -> None:
+    files.replace_file(folder / "sweep.png", sweep_png(sweep), flush=False)
+    files.replace_file(folder / "sweep.txt", sweep.recommendation.encode(), flush=False)
+
+
+def _sweep_words(folder: Path) -> str | None:
+    """The recommendation of a sweep whose figure is there; None without one."""
+    try:
+        return (folder / "sweep.txt").read_text()[:MAX_WORDS] if (folder / "sweep.png").is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _thumbnails(folder: Path, cohort: Cohort, views: dict[str, View]) -> list[str | None]:

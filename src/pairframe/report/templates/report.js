@@ -52,6 +52,7 @@
   // --- which rows, in which order -----------------------------------------------------------
   const state = { sort: null, down: false, page: 0, size: n <= 25 ? 25 : 10, rows: [] };
   const statuses = valuesOf("status") || new Array(n).fill("");
+  const verdicts = data.words.length < n ? new Array(n).fill(data.words[0]) : data.words;
   const groups = data.group ? valuesOf(data.group).map((v) => (v === null ? "" : String(v))) : null;
   // What the text filter looks through; made when it is first used.
   let texts = null;
@@ -68,7 +69,7 @@
     const status = byId("status-filter").value, group = byId("group-filter").value;
     state.rows = [];
     for (let row = 0; row < n; row++) {
-      if (status && statuses[row] !== status) continue;
+      if (status && verdicts[row] !== status) continue;
       if (group && groups && "=" + groups[row] !== group) continue;
       if (words.length && !words.every((word) => textsOf()[row].includes(word))) continue;
       state.rows.push(row);
@@ -118,7 +119,7 @@
   function cellOf(column, row) {
     const value = data.values[column.name][row];
     if (column.name === "status") {
-      return element("td", {}, element("span", { class: "badge " + data.kinds[row], title: data.notes[row] }, data.status_words[value] || value));
+      return element("td", {}, element("span", { class: "badge " + data.kinds[row], title: data.notes[row] }, verdicts[row]));
     }
     if (column.numeric) return element("td", { class: "number", title: value === null ? "" : String(value) }, inWords(value, column.unit));
     const text = value === null ? "–" : value === true ? "yes" : value === false ? "no" : String(value);
@@ -300,6 +301,11 @@
     const xColumn = along ? columnOf.get(along) : null;
     const place = xColumn ? valuesOf(along) : data.ids.map((_, row) => row + 1);
     const usable = rows.filter((row) => Number.isFinite(values[row]) && Number.isFinite(place[row])).sort((a, b) => place[a] - place[b] || a - b);
+    if (!usable.length) {
+      byId("series-plot").replaceChildren();
+      byId("series-caption").textContent = "No pair here has both " + short(column.label) + (xColumn ? " and " + short(xColumn.label) : "") + ".";
+      return usable;
+    }
     const every = Math.ceil(usable.length / MOST_POINTS), drawn = usable.filter((_, k) => k % every === 0);
     const ys = span(drawn.map((row) => values[row])), room = 0.06 * (ys[1] - ys[0]);
     if (ys[0] >= 0 && ys[0] < 0.5 * ys[1]) ys[0] = 0; else ys[0] -= room;
@@ -339,6 +345,11 @@
   }
 
   function drawHistogram(rows, column, colours) {
+    if (!rows.length) {
+      byId("histogram").replaceChildren();
+      byId("histogram-caption").textContent = "";
+      return;
+    }
     const values = valuesOf(column.name);
     const present = [...new Set(rows.map(colours.of))].sort((a, b) => a - b);
     // Bars of a handful of values are all of height one: they are points.
@@ -410,7 +421,7 @@
     select.replaceChildren(...options.map(([value, text]) => element("option", { value, title: text, selected: value === chosen }, short(text))));
   }
   const unique = (values) => [...new Set(values)].sort(collator.compare);
-  fill(byId("status-filter"), [["", "all"], ...unique(statuses).map((s) => [s, data.status_words[s] || s])], "");
+  fill(byId("status-filter"), [["", "all"], ...unique(verdicts).map((word) => [word, word])], "");
   if (groups && new Set(groups).size > 1) {
     byId("group-label").firstChild.textContent = short(data.group, 24);
     // The equals sign keeps a group without a name apart from "all".

@@ -1,0 +1,83 @@
+"""`pairframe series`: growth curves of the series in a folder of results, as a table and as pages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from pairframe.analysis.series import series_table
+from pairframe.cli.output import check_results_folder, check_writable
+from pairframe.cli.terminal import activity, output, print_places, say, visible
+from pairframe.plain_json import plain
+from pairframe.report.html.series_page import summaries_of
+from pairframe.report.html.series_write import write_series
+from pairframe.results.formatting import number
+from pairframe.units import pretty
+
+MOST_LINES = 20
+
+
+@dataclass(frozen=True)
+class SeriesJob:
+    """The arguments of `pairframe series`; see `series_table`."""
+
+    out: Path
+    series: tuple[str, ...] = ()
+    time: str | None = None
+    time_unit: str | None = None
+    frame_interval_min: float | None = None
+    flicker_frames: int = 3
+    leave_out: tuple[str, ...] = ()
+    smooth_frames: float | None = None
+    movies: int = 12
+
+
+def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) -> None:
+    """Read the series, write tables and pages, print a line per series, and link them from the report."""
+    check_results_folder(job.out)
+    check_writable(job.out)
+    with activity(quiet=quiet or as_json) as now:
+        now.step("reading the results")
+        table = series_table(
+            job.out,
+            series=job.series or None,
+            time=job.time,
+            time_unit=job.time_unit,
+            frame_interval_min=job.frame_interval_min,
+            flicker_frames=job.flicker_frames,
+            leave_out=job.leave_out,
+            smooth_frames=job.smooth_frames,
+            progress=now.step,
+        )
+        page = write_series(table, job.out, max_movies=job.movies, progress=now.step)
+        if (job.out / "report.html").is_file():
+            from pairframe.report.html import write_report
+
+            write_report(job.out)
+    summaries = summaries_of(table)
+    if as_json:
+        typer.echo(json.dumps(plain({"rule": table.attrs, "series": summaries}), allow_nan=False))
+        return
+    if quiet:
+        return
+    for one in summaries[:MOST_LINES]:
+        name = f"{visible(one['series'])}: " if one["series"] else ""
+        flicker = f"{number(one['flicker_percent_of_created'])} % of the created area is flicker"
+        words = f"{one['frames']} frames over {number(one['duration'])} {one['time_unit']}, net growth {number(one['net_growth_percent'])} %"
+        typer.echo(f"{name}{words}, {flicker}")
+    if len(summaries) > MOST_LINES:
+        typer.echo(f"and {len(summaries) - MOST_LINES} more series")
+    odd = table[table["flags"].notna()]
+    for row in odd.head(MOST_LINES).to_dict("records"):
+        left = " (left out)" if row["left_out"] else ""
+        say(f"flagged{left}: series {row['series']!r}, frame {row['frame']}: {row['reason']}")
+    if len(odd) > MOST_LINES:
+        say(f"and {len(odd) - MOST_LINES} more flagged frames: see series.json")
+    if table.attrs["time_unit"] == "frame":
+        say("notice: no time is known, so speeds are per frame; --frame-interval MIN or --time COLUMN changes it")
+    if table.attrs["length_unit"] == "px":
+        say(f"notice: no pixel size is known, so lengths are in {pretty('px')}")
+    print_places(output(), {"series": page, "table": job.out / "series.csv", "rules": job.out / "series.json"})

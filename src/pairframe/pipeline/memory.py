@@ -1,0 +1,37 @@
+"""Memory: a frame comes in, a warning goes out if its comparison needs more memory than there is."""
+
+from __future__ import annotations
+
+import math
+
+from pairframe.frame import GridTransform
+from pairframe.notices import Notice, warning
+from pairframe.parallel.memory import available_bytes
+from pairframe.problem import TransportConfig
+
+# Measured at a downsample factor of 1 (docs/scaling.md): 250 bytes per pixel, of which the maps on the canvas take about 70.
+BYTES_PER_CANVAS_PX, BYTES_PER_WORK_PX = 70, 180
+
+
+def memory_notice(transform: GridTransform, config: TransportConfig) -> Notice | None:
+    """A warning with a downsample factor that fits; None if there is enough memory, or if the engine checks by itself."""
+    if config.backend != "grid":
+        return None
+    available = available_bytes()
+    canvas = BYTES_PER_CANVAS_PX * math.prod(transform.canon_shape_hw)
+    solve = BYTES_PER_WORK_PX * math.prod(transform.work_shape_hw)
+    if canvas + solve <= available:
+        return None
+    room = available - canvas
+    factor = transform.downsample_factor
+    fix = "crop the images, or use a machine with more memory"
+    if room > 0:
+        fix = f"use downsample_factor={math.ceil(factor * math.sqrt(solve / room))}, or {fix}"
+    message = (
+        f"the comparison needs about {_gigabytes(canvas + solve)} of memory, but only {_gigabytes(available)} are free"
+    )
+    return warning("memory", message, fix)
+
+
+def _gigabytes(size_bytes: float) -> str:
+    return f"{size_bytes / 1e9:.3g} GB"

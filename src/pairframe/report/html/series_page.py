@@ -1,0 +1,191 @@
+"""The page of one series, and the page that lists all of them; names are escaped, numbers have units."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pairframe._version import __version__
+from pairframe.report.html.assets import render
+from pairframe.results.formatting import number
+from pairframe.units import pretty
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = {
+    "area_um2": "area",
+    "net_growth_percent": "net growth, %",
+    "created_um2": "created",
+    "destroyed_um2": "destroyed",
+    "flicker_created_um2": "of the created: flicker",
+    "displacement_speed_um_per_time": "displacement speed",
+    "divergence_speed_um_per_time": "divergence speed",
+}
+
+
+@dataclass(frozen=True)
+class SeriesLink:
+    """The name of the page of a series, and of the series."""
+
+    page: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """A heading, also for a series without a name."""
+        return self.name or "series"
+
+
+def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """One summary per series: frames, duration, net growth, flicker and mean speed."""
+    found = []
+    for name, rows in table.groupby("series", sort=False):
+        kept = rows[~rows["left_out"]]
+        last = kept.iloc[-1]
+        duration = float(kept["time"].iloc[-1] - kept["time"].iloc[0])
+        first_area, last_area = float(kept["area_um2"].iloc[0]), float(last["area_um2"])
+        rate = math.log(last_area / first_area) / duration if first_area > 0 and last_area > 0 else math.nan
+        created = float(last["created_total_um2"])
+        found.append(
+            {
+                "series": str(name),
+                "frames": len(rows),
+                "duration": duration,
+                "time_unit": str(last["time_unit"]),
+                "area_first_um2": first_area,
+                "area_last_um2": last_area,
+                "net_growth_um2": float(last["net_growth_um2"]),
+                "net_growth_percent": float(last["net_growth_percent"]),
+                "growth_rate_per_time": rate,
+                "created_um2": created,
+                "destroyed_um2": float(last["destroyed_total_um2"]),
+                "flicker_um2": float(last["flicker_total_um2"]),
+                "flicker_percent_of_created": 100 * float(last["flicker_total_um2"]) / created if created > 0 else 0.0,
+                "outline_flicker_um2": float(last["outline_flicker_total_um2"]),
+                "mean_displacement_speed_um_per_time": float(kept["path_um"].iloc[-1]) / duration,
+                "flagged_frames": int(rows["flags"].notna().sum()),
+                "left_out_frames": int(rows["left_out"].sum()),
+            }
+        )
+    return found
+
+
+def page_of_series(
+    rows: pd.DataFrame,
+    link: SeriesLink,
+    rule: Mapping[Any, Any],
+    *,
+    before: SeriesLink | None,
+    after: SeriesLink | None,
+    pair_pages: Mapping[str, str],
+    has_film: bool,
+    has_movie: bool,
+    note: str | None,
+) -> str:
+    """HTML of a series, from its rows of the table.
+
+    Parameters
+    ----------
+    rule : mapping
+        ``attrs`` of the table.
+    pair_pages : mapping of pair_id to str
+        Addresses of the pages of pairs.
+    note : str, optional
+        Why there is no film.
+    """
+    (summary,) = summaries_of(rows)
+    length, unit = pretty(str(rows["length_unit"].iloc[0])), str(rows["time_unit"].iloc[0])
+    units = {"_um2": f", {length}²", "_um_per_time": f", {length}/{unit}"}
+    heads = [
+        words + next((text for end, text in units.items() if name.endswith(end)), "") for name, words in _SHOWN.items()
+    ]
+    records = rows.to_dict("records")
+    odd = [row for row in records if isinstance(row["flags"], str)]
+    return render(
+        "series.html",
+        "analysis.js",
+        title=link.title,
+        page=link.page,
+        before=before,
+        after=after,
+        rule=rule,
+        tiles=_tiles(summary, length),
+        has_film=has_film,
+        has_movie=has_movie,
+        has_bars="created_low_um2" in rows,
+        note=note,
+        time_unit=unit,
+        flagged=[{**row, "time": number(float(row["time"]))} for row in odd],
+        heads=["frame", "frame" if unit == "frame" else f"time, {unit}", *heads],
+        rows=[
+            {
+                "link": pair_pages.get(str(row["pair_id"])),
+                "cells": [row["frame"], number(float(row["time"])), *(number(float(row[name])) for name in _SHOWN)],
+            }
+            for row in records
+        ],
+    )
+
+
+def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has_report: bool) -> str:
+    """HTML of the list of all series."""
+    pages = {link.name: link.page for link in links}
+    summaries = summaries_of(table)
+    length, unit = pretty(str(table["length_unit"].iloc[0])), str(table["time_unit"].iloc[0])
+    shown = {
+        "frames": "frames",
+        "duration": f"duration, {unit}",
+        "net_growth_percent": "net growth, %",
+        "growth_rate_per_time": f"growth rate, 1/{unit}",
+        "flicker_percent_of_created": "flicker, % of created",
+        "mean_displacement_speed_um_per_time": f"displacement speed, {length}/{unit}",
+        "flagged_frames": "flagged frames",
+        "left_out_frames": "left out",
+    }
+    column = table.attrs["time_column"]
+    return render(
+        "series_index.html",
+        "analysis.js",
+        title=title,
+        has_report=has_report,
+        rule=table.attrs,
+        clock=f"{column} in {unit}" if column else ("counted in frames" if unit == "frame" else f"in {unit}"),
+        heads=[("series", "text"), *((words, "number") for words in shown.values())],
+        rows=[
+            {
+                "name": one["series"] or "series",
+                "page": pages.get(one["series"]),
+                "cells": [(one[name], number(one[name])) for name in shown],
+            }
+            for one in summaries
+        ],
+        n_without_page=len(summaries) - len(links),
+        made_at=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        pairframe_version=__version__,
+    )
+
+
+def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
+    unit = summary["time_unit"]
+    values = (
+        ("", f"{summary['frames']}", f"frames over {number(summary['duration'])} {unit}"),
+        (
+            "um",
+            f"{number(summary['net_growth_percent'])} %",
+            f"net growth: {number(summary['net_growth_um2'])} {length}²",
+        ),
+        ("created", f"{number(summary['created_um2'])} {length}²", "created in all"),
+        ("destroyed", f"{number(summary['destroyed_um2'])} {length}²", "destroyed in all"),
+        ("", f"{number(summary['flicker_percent_of_created'])} %", "of the created is flicker"),
+        (
+            "way",
+            f"{number(summary['mean_displacement_speed_um_per_time'])} {length}/{unit}",
+            "mean displacement speed",
+        ),
+        ("odd" if summary["flagged_frames"] else "good", f"{summary['flagged_frames']}", "flagged frames"),
+    )
+    return [{"kind": kind, "value": value, "name": name} for kind, value, name in values]
