@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import resource
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -27,7 +26,6 @@ from harness import write_json
 from pairframe.cohort import ColumnMap
 from pairframe.cohort.run.progress import CohortProgress
 from pairframe.masks import CocoRle
-from pairframe.system import peak_memory_bytes
 from pairframe.testing import PlantedFrame, planted_cohort
 
 WRONG_DEG = 20.0
@@ -105,8 +103,6 @@ def judged(
         "median error, degrees": sorted(turns.values())[len(turns) // 2],
         "seconds per mask": seconds / len(frames),
         "progress reports": len(seen),
-        "peak memory, MB": peak_memory_bytes() / 1e6,
-        "peak memory of a worker, MB": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6,
     }
 
 

@@ -438,7 +438,8 @@ def test_the_header_of_a_stack_is_read_once(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("pairframe.cohort.inputs.tasks.canvas_shape", look)
     assert sum(map(len, chunks_of(tasks, 1, CONFIG))) == 78
-    assert [Path(path).name for path in looked_at] == ["stack.npy"]
+    assert len(looked_at) == 1
+    assert Path(looked_at[0]).name.startswith("stack.npy")
 
 
 def test_ctrl_c_while_masks_are_looked_at_ends_there(tmp_path: Path) -> None:
@@ -541,7 +542,7 @@ def test_a_mask_is_read_again_if_it_is_to_be_a_density(tmp_path: Path) -> None:
             np.testing.assert_array_equal(mask.values, expected.values)
 
 
-@pytest.mark.parametrize(("penalty", "nothing"), [("kl", 0.0), ("partial", 1e-8)])  # discs of one size: none is created
+@pytest.mark.parametrize(("penalty", "nothing"), [("kl", 0.0), ("partial", 1e-7)])  # discs of one size: none is created
 @pytest.mark.parametrize("backend", ["grid", "oracle"])
 def test_answers_do_not_depend_on_who_shares_a_worker(
     tmp_path: Path, backend: str, penalty: str, nothing: float

@@ -53,7 +53,14 @@ class Mixture:
 
 
 def round_to_feasible(
-    problem: TransportProblem, f: Float, g: Float, p: Float, q: Float, marginals: Marginals, *, moves_all_a: bool = False
+    problem: TransportProblem,
+    f: Float,
+    g: Float,
+    p: Float,
+    q: Float,
+    marginals: Marginals,
+    *,
+    moves_all_a: bool = False,
 ) -> Rounded | Mixture:
     """Make the plan of (f, g) feasible; a constant may be moved from f to g at will.
 

@@ -51,7 +51,7 @@ class Tally:
         self.failed_now += is_failed
         self.done += not is_failed
         self.uncertified += row["status"] in _UNCERTIFIED
-        self.warned += bool(row.get("warnings"))
+        self.warned += bool(row.get("warnings"))  # masks of an alignment have none
 
     def show_progress(self) -> None:
         """Call the progress callback about twice a second, and once all pairs are finished."""
