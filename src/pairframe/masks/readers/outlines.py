@@ -151,14 +151,14 @@ def _region(content: bytes, name: str, where: str) -> Outline:
             "save areas only, or choose an object by its name",
         )
     if roi.multi_coordinates is not None:
-        rings = roi.coordinates(multi=True)
+        rings = list(roi.coordinates(multi=True))
     elif roi.roitype in (kinds.RECT, kinds.OVAL):
-        left, top, right, bottom = roi.left, roi.top, roi.right, roi.bottom
+        left, top, right, bottom = (float(side) for side in (roi.left, roi.top, roi.right, roi.bottom))
         if roi.subpixelrect:
             left, top, right, bottom = roi.xd, roi.yd, roi.xd + roi.widthd, roi.yd + roi.heightd
         rings = [_rectangle(left, top, right, bottom) if roi.roitype == kinds.RECT else _oval(left, top, right, bottom)]
     else:
-        rings = [roi.coordinates()]
+        rings = [np.asarray(roi.coordinates())]
     return _outline([one for one in (roi.name, name) if one], [[_ring(ring, Path(where)) for ring in rings]], where)
 
 
