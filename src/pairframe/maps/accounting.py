@@ -9,10 +9,11 @@ logarithms: nothing overflows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from pairframe.maps.kernels import Moments, PlanKernel
+from pairframe.maps.kernels import Moments, PlanKernel, make_kernel
 from pairframe.maps.plan import PlanOperator
 from pairframe.problem import on_grid
 from pairframe.types import Float
@@ -123,47 +124,70 @@ def feasible_part(plan: PlanOperator) -> FeasiblePart:
 
 @dataclass(frozen=True, eq=False)
 class FeasibleWeights:
-    """One of the two orders of scaling: ``Q_ij = exp(log_a_i + log_b_j - C_ij / eps)``; Q is the mean of both.
+    """The feasible part Q as weights, without the maps: ``Q_ij = 1/2 sum_o exp(log_a_oi + log_b_oj - C_ij / eps)``.
+
+    The two orders o scale rows first and columns first.
 
     Attributes
     ----------
-    log_a, log_b : (n,), (m,)
-        Over the supports, in row-major order.
-    arrived : (m,)
-        Column sums of this Q, in the units of the problem.
-    displacement : (ndim, m)
-        Mean source of the plan at each target pixel minus its position, work px; before the columns are scaled, which changes
-        no mean.
-    cost : (m,)
-        Mean cost to these sources, work px^2 (``euclidean``: work px).
+    log_a, log_b : two (n,), two (m,)
+        By order, over the supports in row-major order.
+    left, arrived : (n,), (m,)
+        Q1 and Q'1, as in `FeasiblePart`.
+    displacement : (n, ndim)
+        Of each source pixel, as in `FeasiblePart`; 0 where no mass left.
+    source_of_target : (m, ndim)
+        Mean position of the sources of each target pixel, work px, when rows are scaled first; NaN where there are none.
     """
 
-    log_a: Float
-    log_b: Float
+    log_a: tuple[Float, Float]
+    log_b: tuple[Float, Float]
+    left: Float
     arrived: Float
     displacement: Float
-    cost: Float
+    source_of_target: Float
 
 
-def feasible_weights(plan: PlanOperator) -> tuple[FeasibleWeights, FeasibleWeights]:
-    """The weights of the feasible part of a plan, rows scaled first and columns scaled first; three kernel applications."""
+def feasible_weights(plan: PlanOperator) -> FeasibleWeights:
+    """The weights of the feasible part; six kernel applications, one kernel in memory at a time."""
     problem = plan.problem
-    log_mass_a, log_mass_b = np.log(problem.mass_a[problem.support_a]), np.log(problem.mass_b[problem.support_b])
-    kernel_a, kernel_b = plan.kernel_at("a"), plan.kernel_at("b")
+    on_a, on_b = problem.support_a, problem.support_b
+    log_mass_a, log_mass_b = np.log(problem.mass_a[on_a]), np.log(problem.mass_b[on_b])
+    x_a, x_b = problem.positions(on_a), problem.positions(on_b)
+    at_a = partial(make_kernel, on_b, on_a, problem.epsilon, problem.metric, problem.spacing)
+    at_b = partial(make_kernel, on_a, on_b, problem.epsilon, problem.metric, problem.spacing)
     with np.errstate(invalid="ignore"):
-        rows_a = plan.log_weight_a + np.minimum(log_mass_a - plan.log_row_sums, 0.0)
-        seen = kernel_b.moments(rows_a)
-        log_q = plan.log_weight_b + seen.log_sum
+        rows_a = plan.log_weight_a + np.minimum(log_mass_a - plan.log_weight_a - at_a().log_sum(plan.log_weight_b), 0.0)
+        kernel = at_b()
+        log_q = plan.log_weight_b + kernel.log_sum(plan.log_weight_a)
+        columns_b = plan.log_weight_b + np.minimum(log_mass_b - log_q, 0.0)
+        log_sum, sources = kernel.log_sum_and_means(rows_a, x_a.T)
+        log_q = plan.log_weight_b + log_sum
+        sources = np.where(np.isfinite(log_q), sources, np.nan)
+        arrived = 0.5 * _taken(log_q, log_mass_b)
         rows_b = plan.log_weight_b + np.minimum(log_mass_b - log_q, 0.0)
-        rows_first = FeasibleWeights(
-            rows_a, rows_b, np.exp(np.minimum(log_q, log_mass_b)), seen.displacement, seen.cost
-        )
-        columns_b = plan.log_weight_b + np.minimum(log_mass_b - plan.log_column_sums, 0.0)
-        log_p = plan.log_weight_a + kernel_a.log_sum(columns_b)
+        del kernel  # its buffers are as large as ten images
+        kernel = at_a()
+        log_sum, means = kernel.log_sum_and_means(columns_b, x_b.T)
+        log_p = plan.log_weight_a + log_sum
         columns_a = plan.log_weight_a + np.minimum(log_mass_a - log_p, 0.0)
-        seen = kernel_b.moments(columns_a)
-        arrived = np.exp(np.minimum(columns_b + seen.log_sum, log_mass_b))
-    return rows_first, FeasibleWeights(columns_a, columns_b, arrived, seen.displacement, seen.cost)
+        left = 0.5 * _taken(log_p, log_mass_a)
+        moved = left * np.nan_to_num(means - x_a.T)
+        log_sum, means = kernel.log_sum_and_means(rows_b, x_b.T)
+        more = 0.5 * _taken(rows_a + log_sum, log_mass_a)
+        moved += more * np.nan_to_num(means - x_a.T)
+        left += more
+        del kernel
+        arrived += 0.5 * _taken(columns_b + at_b().log_sum(columns_a), log_mass_b)
+    displacement = np.divide(moved, left, out=np.zeros(moved.shape), where=left > 0)
+    _, left, arrived = _one_total(left, arrived)
+    return FeasibleWeights((rows_a, columns_a), (rows_b, columns_b), left, arrived, displacement.T, sources.T)
+
+
+def _taken(log_sum: Float, log_mass: Float) -> Float:
+    """Mass of each pixel that takes part; rounding may put sums above its mass."""
+    taken: Float = np.nan_to_num(np.exp(np.minimum(log_sum, log_mass)), nan=0.0)
+    return taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairframe.maps.accounting import FeasiblePart, FeasibleWeights, feasible_weights
+from pairframe.maps.accounting import FeasibleWeights, feasible_weights
 from pairframe.maps.kernels import make_kernel
 from pairframe.maps.plan import PlanOperator
 from pairframe.types import Bool, Float, Int
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MISSING = 1e-11  # of the mass of a region: less than this may come from outside its window
 NEGLIGIBLE = 1e-12  # of the smaller of two regions: flows below this are rounding errors and tails of the blur
-_SPREADS = 7.0  # standard deviations of a pixel's sources that the first window holds
+_SPREADS = 7.0  # standard deviations of the blur that the first window extends beyond the mean sources
 
 Displaced = Callable[[Float, Float], Float]
 
@@ -43,6 +43,8 @@ class Flows:
         Mean displacement of the mass, work px, in the order of the grid's axes.
     distance : (n,)
         Mean length of the displacements of the source pixels' mass, work px; at least the length of `displacement`.
+    left, arrived : (n_a,), (n_b,)
+        The mass that left each source pixel and arrived at each target pixel, over the supports; as in `FeasiblePart`.
     applications : float
         Cost in products, over that of one application of the whole kernel: about how many the flows took.
     """
@@ -52,35 +54,35 @@ class Flows:
     mass: Float
     displacement: Float
     distance: Float
+    left: Float
+    arrived: Float
     applications: float
 
 
 def flows_between(
     plan: PlanOperator,
-    part: FeasiblePart,
     shares_a: csr_array,
     shares_b: csr_array,
-    displacement_px: Float,
+    displacement_px: Float | None = None,
     displaced: Displaced | None = None,
 ) -> Flows:
     """The flows of a plan between regions of its source and regions of its target.
 
     Parameters
     ----------
-    part : FeasiblePart
-        Of the same plan.
     shares_a, shares_b : (n, K), (m, L) sparse
         Which share of each pixel's mass belongs to which region; pixels of the supports in row-major order. Rows sum to 1.
-    displacement_px : (H, W, 2)
-        The displacement of each source pixel, work px: that of `part`, or without its entropic bias. The flows of a pixel
-        differ from its mean as those of the plan do.
+    displacement_px : (H, W, 2), optional
+        The displacement of each source pixel without its entropic bias, work px, NaN where unknown; that of the plan by
+        default. The flows of a pixel differ from its mean as those of the plan do.
     displaced : callable (positions (n, 2), displacements (n, 2)) -> displacements (n, 2), optional
         The displacement to report instead, work px; for a target that was moved before.
     """
     weights = feasible_weights(plan)
     windows = _Windows(plan, weights)
-    on_a = plan.problem.support_a
-    bias = np.nan_to_num(part.displacement[on_a] - displacement_px[on_a])
+    bias = np.zeros(weights.displacement.shape)
+    if displacement_px is not None:
+        bias = np.nan_to_num(weights.displacement - displacement_px[plan.problem.support_a])
     columns = shares_b.tocsc()
     found: list[tuple[Int, int, Float]] = []
     for region in range(columns.shape[1]):
@@ -97,29 +99,26 @@ def flows_between(
         sums = np.column_stack([mass, mass[:, None] * way, mass * np.sqrt((way**2).sum(axis=1))])
         sources, per_source = _by_region(shares_a, at, sums)
         found.append((sources, region, per_source))
-    return _collected(found, part, shares_a, shares_b, on_a, plan.problem.support_b, windows.applications)
+    return _collected(found, plan, weights, shares_a, shares_b, windows.applications)
 
 
 class _Windows:
     """The sources of a target region's mass: pixels of the source, mass and mean displacement."""
 
-    def __init__(self, plan: PlanOperator, weights: tuple[FeasibleWeights, FeasibleWeights]) -> None:
+    def __init__(self, plan: PlanOperator, weights: FeasibleWeights) -> None:
         problem = plan.problem
         self._problem, self._weights = problem, weights
         self._on_a = problem.support_a
         self._index_a = np.full(problem.shape, -1, dtype=np.int64)
-        self._index_a[problem.support_a] = np.arange(int(problem.support_a.sum()))
+        self._index_a[problem.support_a] = np.arange(len(weights.left))
         self.positions_a = problem.positions(problem.support_a)
         self._pixels_b = np.argwhere(problem.support_b)
-        self._arrived = 0.5 * (weights[0].arrived + weights[1].arrived)
-        # Where the sources of each target pixel are, pixels of each axis, and how far they spread.
         spacing = np.array(problem.spacing)
-        self._centre = self._pixels_b[None] + np.stack([weight.displacement.T for weight in weights]) / spacing
-        spread = [np.sqrt(np.maximum(w.cost - (w.displacement**2).sum(axis=0), 0.0)) for w in weights]
-        if problem.metric != "sqeuclidean":
-            spread = [weight.cost for weight in weights]
-        self._spread = np.maximum(*spread)[:, None] / spacing
-        self._digits = 1e-15 * max(float(np.abs(w.log_a[np.isfinite(w.log_a)]).max(initial=0.0)) for w in weights)
+        self._centre = weights.source_of_target / spacing
+        reach = np.sqrt(problem.epsilon / 2) if problem.metric == "sqeuclidean" else 2.0 * problem.epsilon
+        self._margin = 2.0 + _SPREADS * reach / spacing
+        largest = [np.abs(log[np.isfinite(log)]).max(initial=0.0) for log in weights.log_a]
+        self._digits = 1e-15 * float(max(largest))
         self._products = 0.0
 
     @property
@@ -134,18 +133,15 @@ class _Windows:
 
         `pixels` (n,) are places in the target's support in rising order, `share` (n,) the shares that belong to the region.
         """
-        wanted = float((self._arrived[pixels] * share).sum())
+        wanted = float((self._weights.arrived[pixels] * share).sum())
         if not wanted > 0.0:
             return None
-        at, centre = self._pixels_b[pixels], self._centre[:, pixels]
-        spread = np.nan_to_num(self._spread[pixels])
-        low, high = (
-            np.nanmin(centre - _SPREADS * spread, axis=(0, 1)),
-            np.nanmax(centre + _SPREADS * spread, axis=(0, 1)),
-        )
+        at, centre = self._pixels_b[pixels], self._centre[pixels]
+        known = np.isfinite(centre).all(axis=1)
+        low, high = (function(centre[known] if known.any() else at, axis=0) for function in (np.min, np.max))
         shape = np.array(self._problem.shape)
         tolerance = max(MISSING, self._digits)
-        margin = 2.0 + np.zeros(len(shape))
+        margin = self._margin
         while True:
             first = np.clip(np.floor(low - margin), 0, shape - 1).astype(np.intp)
             last = np.clip(np.ceil(high + margin) + 1, first + 1, shape).astype(np.intp)
@@ -177,10 +173,10 @@ class _Windows:
         positions = (at - corner) * np.array(problem.spacing)
         here = (np.argwhere(on_out) * np.array(problem.spacing)).T
         mass, moved = np.zeros(sources.size), np.zeros((sources.size, at.shape[1]))
-        for weight in self._weights:
-            log_sum, means = kernel.log_sum_and_means(weight.log_b[pixels] + log_share, positions.T)
+        for log_a, log_b in zip(self._weights.log_a, self._weights.log_b, strict=True):
+            log_sum, means = kernel.log_sum_and_means(log_b[pixels] + log_share, positions.T)
             with np.errstate(under="ignore"):
-                sent = 0.5 * np.exp(np.nan_to_num(weight.log_a[sources] + log_sum, nan=-np.inf))
+                sent = 0.5 * np.exp(np.nan_to_num(log_a[sources] + log_sum, nan=-np.inf))
             mass += sent
             moved += (sent * np.nan_to_num(means - here)).T
         displacement = np.divide(moved, mass[:, None], out=np.zeros(moved.shape), where=mass[:, None] > 0)
@@ -209,19 +205,19 @@ def _by_region(shares: csr_array, at: Int, values: Float) -> tuple[Int, Float]:
 
 def _collected(
     found: list[tuple[Int, int, Float]],
-    part: FeasiblePart,
+    plan: PlanOperator,
+    weights: FeasibleWeights,
     shares_a: csr_array,
     shares_b: csr_array,
-    on_a: Bool,
-    on_b: Bool,
     applications: float,
 ) -> Flows:
-    n_axes = on_a.ndim
+    problem = plan.problem
+    n_axes = len(problem.shape)
     source = np.concatenate([one[0] for one in found]) if found else np.empty(0, dtype=np.int64)
     target = np.concatenate([np.full(len(one[0]), one[1]) for one in found]) if found else np.empty(0, dtype=np.int64)
     sums = np.concatenate([one[2] for one in found]) if found else np.empty((0, n_axes + 2))
-    mass_a = shares_a.T @ (part.left + part.destroyed)[on_a]
-    mass_b = shares_b.T @ (part.arrived + part.created)[on_b]
+    mass_a = shares_a.T @ problem.mass_a[problem.support_a]
+    mass_b = shares_b.T @ problem.mass_b[problem.support_b]
     kept = sums[:, 0] > NEGLIGIBLE * np.minimum(mass_a[source], mass_b[target])
     source, target, sums = source[kept], target[kept], sums[kept]
     order = np.lexsort((target, source))
@@ -232,5 +228,7 @@ def _collected(
         mass=mass,
         displacement=sums[order, 1 : n_axes + 1] / mass[:, None],
         distance=sums[order, n_axes + 1] / mass,
+        left=weights.left,
+        arrived=weights.arrived,
         applications=applications,
     )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pairframe.alignment import Pose
 from pairframe.engines import Status
 from pairframe.errors import ArgumentError
-from pairframe.maps import Flows, PlanOperator, feasible_part, flows_between
+from pairframe.maps import Flows, PlanOperator, flows_between
 from pairframe.maps.flows import NEGLIGIBLE
 from pairframe.masks import Mask, mass_density
 from pairframe.problem import Partial, state_problem
@@ -148,13 +148,10 @@ def flows_of(
         work.mass_source, work.mass_target, result.config, result.transform, _penalties(result)
     )
     plan = PlanOperator(problem, work.potential_source, work.potential_target)
-    part = feasible_part(plan)
     pose = result.pose
-    flows = flows_between(
-        plan, part, source.shares, target.shares, work.velocity_px, None if pose is None else _Whole(result, pose)
-    )
-    changed = part.in_units_of(work.mass_source, work.mass_target, mass_scale)
-    return _in_units(result, source, target, flows, changed.destroyed, changed.created, mass_scale)
+    whole = None if pose is None else _Whole(result, pose)
+    flows = flows_between(plan, source.shares, target.shares, work.velocity_px, whole)
+    return _in_units(result, source, target, flows, mass_scale)
 
 
 def _require_whole_plan(result: TransportResult) -> None:
@@ -245,21 +242,16 @@ class _Whole:
 
 def _without_flows(result: TransportResult, source: RegionShares, target: RegionShares) -> LabelFlows:
     none: Int = np.empty(0, dtype=np.int64)
-    flows = Flows(none, none, np.empty(0), np.empty((0, 2)), np.empty(0), 0.0)
-    return _in_units(result, source, target, flows, result.work.mass_source, result.work.mass_target, 1.0)
+    pixels = (source.shares.shape[0], target.shares.shape[0])
+    flows = Flows(none, none, np.empty(0), np.empty((0, 2)), np.empty(0), np.zeros(pixels[0]), np.zeros(pixels[1]), 0.0)
+    return _in_units(result, source, target, flows, 1.0)
 
 
 def _in_units(
-    result: TransportResult,
-    source: RegionShares,
-    target: RegionShares,
-    flows: Flows,
-    destroyed: Float,
-    created: Float,
-    mass_scale: float,
+    result: TransportResult, source: RegionShares, target: RegionShares, flows: Flows, mass_scale: float
 ) -> LabelFlows:
     work, um = result.work, result.transform.work_px_size_um
-    on_source, on_target = work.mass_source > 0, work.mass_target > 0
+    mass_source, mass_target = work.mass_source[work.mass_source > 0], work.mass_target[work.mass_target > 0]
     return LabelFlows(
         source_labels=source.labels,
         target_labels=target.labels,
@@ -268,9 +260,9 @@ def _in_units(
         mass=flows.mass * mass_scale,
         displacement_um=flows.displacement * um,
         distance_um=flows.distance * um,
-        source_mass=source.shares.T @ work.mass_source[on_source],
-        target_mass=target.shares.T @ work.mass_target[on_target],
-        destroyed=source.shares.T @ destroyed[on_source],
-        created=target.shares.T @ created[on_target],
+        source_mass=source.shares.T @ mass_source,
+        target_mass=target.shares.T @ mass_target,
+        destroyed=source.shares.T @ np.maximum(mass_source - flows.left * mass_scale, 0.0),
+        created=target.shares.T @ np.maximum(mass_target - flows.arrived * mass_scale, 0.0),
         applications=flows.applications,
     )
