@@ -18,7 +18,7 @@ from pairframe.engines import Status
 from pairframe.errors import StartError, is_transient
 from pairframe.masks import Mask
 from pairframe.parallel.threads import at_most
-from pairframe.pipeline import compare
+from pairframe.pipeline.compare import compare
 from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore, TransportResult, failed_row
 from pairframe.results.store import PackedMaps, pack_maps
