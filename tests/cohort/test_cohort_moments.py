@@ -64,7 +64,7 @@ def test_two_threads_of_a_worker_do_not_take_each_others_masks_away(
         return read_mask(*words, **options)
 
     cache.read(first, CONFIG)
-    monkeypatch.setattr("pairframe.cohort.run.mask_cache.read_mask", read_with_another_thread_in_between)
+    monkeypatch.setattr("pairframe.cohort.inputs.tasks.read_mask", read_with_another_thread_in_between)
     for ref, mask in zip((second.source, second.target), cache.read(second, CONFIG), strict=True):
         np.testing.assert_array_equal(mask.values, read_mask(ref.spec).values)
     assert is_nested

@@ -201,5 +201,5 @@ def test_jobs_of_a_dry_run_are_checked_and_long_ids_keep_their_digits(tmp_path: 
     manifest = write_pairs(tmp_path / "masks", 1)
     with pytest.raises(CohortError, match="jobs to be an integer >= 1"):
         estimate(manifest, tmp_path / "out", CONFIG, jobs=0)
-    assert _typed("cell", ["8912345678901234561", "12"]) == ["8912345678901234561", "12"]
-    assert _typed("cell", ["891234567890123456", "12"]) == [891234567890123456, 12]
+    assert _typed(["8912345678901234561", "12"], is_text=False) == ["8912345678901234561", "12"]
+    assert _typed(["891234567890123456", "12"], is_text=False) == [891234567890123456, 12]
