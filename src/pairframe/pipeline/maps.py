@@ -164,8 +164,9 @@ def _debiased_cost(part: FeasiblePart, solved: PairSolution) -> float:
     problem = solved.solution.problem
     if problem.is_symmetric:
         return 0.0
-    at_rest = float(part.left[problem.support_a] @ solved.self_source.mean_cost)
-    at_rest += float(part.arrived[problem.support_b] @ solved.self_target.mean_cost)
+    # Sums, not dot products: the threads of BLAS go on spinning, and take a core from ours.
+    at_rest = float(np.sum(part.left[problem.support_a] * solved.self_source.mean_cost))
+    at_rest += float(np.sum(part.arrived[problem.support_b] * solved.self_target.mean_cost))
     return part.transport_cost - 0.5 * at_rest
 
 
