@@ -41,7 +41,7 @@ def test_the_axis_figure_names_head_and_tail(result: pf.TransportResult) -> None
     figure = axis_figure(result, axis, pf.axis_profile(result, axis), new_figure(*AXIS_SIZE_IN))
     words = {text.get_text() for text in figure.axes[0].texts}
     assert {"head", "tail"} <= words
-    assert "head: the thicker end" in figure.axes[0].get_title()
+    assert "head: assumed at the thicker end" in figure.axes[0].get_title()
 
 
 def test_the_head_is_drawn_where_the_table_has_it(result: pf.TransportResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+_SAME_MASS = 0.01  # relative
 _ANSWER_LINES = ("moved", "destroyed", "created", "divergence", "total cost", "certificate")
 # Columns that come from the solve; the others follow from the masks and the config.
 _ANSWER_COLUMNS = {column.name for column in (*FIELDS, *COSTS, *FEATURES, *RATES, *ERROR_BARS)} - {
@@ -93,7 +95,7 @@ def summary_lines(
         Line(
             "divergence",
             f"{number(result.divergence_length_um)} {length}",
-            f"per unit of mass, 0 if the masks are equal ({number(result.divergence_um2)} ± "
+            f"per unit of mass, {_divergence_words(result)} ({number(result.divergence_um2)} ± "
             f"{number(result.divergence_error_um2)} {cost})",
         ),
         Line(
@@ -131,6 +133,12 @@ def summary_lines(
         remark = "the solve left the range of floating-point numbers, so there is no answer"
         lines = [line._replace(remark=remark) if line.name == "certificate" else line for line in lines]
     return lines
+
+
+def _divergence_words(result: TransportResult) -> str:
+    if math.isclose(result.M_source, result.M_target, rel_tol=_SAME_MASS):
+        return "0 if the masks are equal"
+    return "with the price of unequal masses, which grows with the reach: no distance"
 
 
 def _reach_words(result: TransportResult) -> str:

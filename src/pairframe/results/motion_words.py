@@ -100,8 +100,9 @@ def _parts_of_motion(row: Mapping[str, Any], unit: str) -> list[str]:
     if abs(row["motion_turn_deg"]) >= _LEAST_TURN_DEG:
         parts.append(f"turned by {_turn(row['motion_turn_deg'])}")
     if abs(row["motion_scale"] - 1) >= _LEAST_SCALE:
-        word = "grew" if row["motion_scale"] > 1 else "shrank"
-        parts.append(f"{word} by {share_words(abs(row['motion_scale'] - 1))} in length")
+        word = "was enlarged" if row["motion_scale"] > 1 else "was reduced"
+        share = share_words(abs(row["motion_scale"] - 1))
+        parts.append(f"{word} by {share} (one factor for all of it; created mass does not count)")
     return parts or ["neither shifted nor turned nor changed its size"]
 
 

@@ -75,7 +75,10 @@ def _reach_words(points: Sequence[SweepPoint], unit: str) -> tuple[list[SweepPoi
     first, last = best[0], best[-1]
     chosen = best[1] if len(best) > 2 else best[-1]
     if first is points[0] and last is points[-1]:
-        reason = f"no reach from {_length(first.reach_um, unit)} to {_length(last.reach_um, unit)} changes the answer"
+        reason = (
+            f"it is enough, and no reach from {_length(first.reach_um, unit)} to {_length(last.reach_um, unit)} changes what "
+            "is created, destroyed and moved"
+        )
     elif last is points[-1]:
         reason = f"from {_length(first.reach_um, unit)} on nothing changes"
     else:

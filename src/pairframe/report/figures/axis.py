@@ -53,7 +53,7 @@ def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
         )
         ax.plot(x[end], y[end], "o", color="black", ms=4)
     how = {
-        "thickest": "head: the thicker end",
+        "thickest": "head: assumed at the thicker end",
         "ambiguous": "HEAD AND TAIL CANNOT BE TOLD APART",
         "landmark": "head: by the landmark",
         "reference": "head: as in the frame before",

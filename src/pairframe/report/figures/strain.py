@@ -80,7 +80,7 @@ def _hypothesis(result: TransportResult) -> str:
         return (
             f"between even growth and least motion (kl, reach {in_words(result.reach_um)} {result.units.length_text})"
         )
-    return "least motion: mass stays where it can, so growth is at the outline. Another hypothesis gives another map"
+    return "least motion: only outlines are known, and this is no measured tissue. Growth inside is drawn at the edge"
 
 
 def _change(result: TransportResult, values: Float, ax: Axes, unit: str, least: float) -> None:

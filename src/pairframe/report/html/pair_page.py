@@ -120,7 +120,8 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     mean = row["mean_displacement_um"]
     speed = row["mean_speed_um_per_min"]
     per_min = "" if speed is None else f" ({number(speed)} {length}/min)"
-    note = f"mean displacement{per_min}; blur {number(row['blur_um'])}, reach {number(row['reach_um'])} {length}"
+    when = "mean displacement" if row["pose_status"] is None else "mean displacement, after the pose"
+    note = f"{when}{per_min}; blur {number(row['blur_um'])}, reach {number(row['reach_um'])} {length}"
     tiles.append(
         {
             "kind": "way",
