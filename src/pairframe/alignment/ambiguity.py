@@ -36,7 +36,7 @@ class PoseStatus(StrEnum):
         """What to do about it."""
         return {
             "aligned": "nothing to do",
-            "ambiguous": "another pose fits almost as well: look at both, or give landmarks",
+            "ambiguous": "another pose fits almost as well: look at both, or give landmarks (pf.align, pairframe align)",
             "undetermined": "the masks fit almost as well in many other poses (round, tiny, or one inside the other), so the "
             "target was shifted at most: give landmarks, or do not align",
         }[self.value]

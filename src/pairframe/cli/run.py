@@ -101,7 +101,8 @@ def _print_summary(out: Path, summary: CohortSummary, page: Path | None) -> None
     typer.echo(f"pairs: {', '.join(words)}")
     if summary.reach is not None:
         typer.echo(
-            f"reach: {summary.reach.reach_um:.4g} {summary.reach.unit} for all pairs, the typical length of the objects; --reach-um changes it"
+            f"reach: {summary.reach.reach_um:.4g} {summary.reach.unit} for all pairs, the typical length of the objects at the first "
+            "run into this folder; --reach-um changes it"
         )
     if summary.failed:
         typer.echo("failed: see the columns error and advice; --retry-failed tries these pairs again")

@@ -16,6 +16,7 @@ from pairframe.types import Float
 # times the median absolute deviation), and than a least difference that matters.
 ROBUST_DEVIATIONS = 3.5
 LEAST_IOU_DIFFERENCE = 0.05
+LEAST_IOU_SHARE = 0.75  # of the median: low however much the others differ, as in a small cohort
 LEAST_AREA_FACTOR = 1.1
 LEAST_OFFSET_SHARE = 0.05  # of the square root of the reference's area
 FEWEST_FOR_OUTLIERS = 5
@@ -52,7 +53,7 @@ def flags_of(masks: Sequence[Measured], reference_area: float, unit: str) -> lis
     ious = np.array([one.found.pose.iou_after for one in masks])
     sizes = np.array([math.log(one.area_ratio) for one in masks])
     offsets = np.array([math.nan if one.landmark_offset is None else one.landmark_offset for one in masks])
-    low_iou = _outlying(-ious, LEAST_IOU_DIFFERENCE)
+    low_iou = _outlying(-ious, LEAST_IOU_DIFFERENCE) | (ious < LEAST_IOU_SHARE * _median(ious))
     large, small = (_outlying(sign * sizes, math.log(LEAST_AREA_FACTOR)) for sign in (1, -1))
     far = _outlying(offsets, LEAST_OFFSET_SHARE * math.sqrt(reference_area))
     found = []
@@ -62,7 +63,8 @@ def flags_of(masks: Sequence[Measured], reference_area: float, unit: str) -> lis
             flags.append(
                 Flag(
                     "low_overlap",
-                    f"its IoU with the reference, {ious[i]:.2f}, is low: the median is {_median(ious):.2f}",
+                    f"its IoU with the reference, {ious[i]:.2f}, is low: the median is {_median(ious):.2f}; "
+                    "if masks may be mirrored, allow flips",
                 )
             )
         if far[i]:
