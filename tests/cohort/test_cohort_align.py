@@ -48,6 +48,17 @@ def test_every_pose_is_right_with_the_yolk(planted: Planted) -> None:
     assert [one.found.jumps for one in done.masks if one.found is not None] == [False] * 21
 
 
+def test_mirrored_masks_are_flagged_where_flips_were_forgotten(tmp_path: Path) -> None:
+    frames = planted_cohort(2, 4)
+    out = tmp_path / "aligned"
+    done = pf.align_cohort(write_table(frames, tmp_path), out, landmark="yolk", **CANVAS | {"canvas_hw": (130, 400)})
+    wrong = wrong_poses(frames, done)
+    assert len(wrong) == 2
+    flagged = [row for row in rows_of(out) if row["align_flags"]]
+    assert ["low_overlap"] * 2 == [row["align_flags"] for row in flagged]
+    assert all("allow flips" in row["align_reason"] for row in flagged)
+
+
 def test_area_is_kept_and_the_mask_is_read_as_an_area(planted: Planted) -> None:
     frames, done = planted
     for frame, mask in zip(frames, done.masks, strict=True):

@@ -16,7 +16,7 @@ from pairframe.types import Float
 # times the median absolute deviation), and than a least difference that matters.
 ROBUST_DEVIATIONS = 3.5
 LEAST_IOU_DIFFERENCE = 0.05
-LEAST_IOU_SHARE = 0.75  # of the median: low however much the others differ, as in a small cohort
+LEAST_IOU_SHARE = 0.8  # of the median: low however much the others differ, as in a small cohort
 LEAST_AREA_FACTOR = 1.1
 LEAST_OFFSET_SHARE = 0.05  # of the square root of the reference's area
 FEWEST_FOR_OUTLIERS = 5
