@@ -135,7 +135,7 @@ def _write(job: LineageJob, found: Lineage) -> dict[str, Any]:
                     files.flush_all([folder])
                     for path in folder.iterdir():
                         path.replace(job.out / path.name)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: a folder that was made for this goes again
             if not was_there and not names_in(job.out):
                 job.out.rmdir()
             raise
