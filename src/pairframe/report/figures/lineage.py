@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import colorsys
-import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from pairframe import files
 from pairframe.errors import OutputError
 from pairframe.regions import Lineage
-from pairframe.report.figures.movie import CAPTION_PX, LONG_SIDE_PX, NARROWEST_PX, font, one_palette
+from pairframe.report.figures.movie import CAPTION_PX, LONG_SIDE_PX, NARROWEST_PX, font, one_palette, save_movie
 from pairframe.report.images import fitted, to_image
 from pairframe.report.style import round_length
 from pairframe.types import Bool, Float
@@ -32,17 +31,7 @@ def write_lineage_movie(lineage: Lineage, path: str | os.PathLike[str]) -> Path:
     if path.suffix.lower() != ".gif":
         raise OutputError("a movie file ending in .gif", repr(path.name), "e.g. lineage.gif")
     pictures = one_palette([_picture(lineage, frame, image) for frame, image in enumerate(lineage.track_images())])
-    content = io.BytesIO()
-    pictures[0].save(
-        content, format="GIF", save_all=True, append_images=pictures[1:], duration=FRAME_MS, loop=0, disposal=1
-    )
-    try:
-        path.write_bytes(content.getvalue())
-    except OSError as error:
-        raise OutputError(
-            "a place to write the movie", f"{path}: {error.strerror or error}", "choose another path"
-        ) from error
-    return path
+    return save_movie(pictures, path, "GIF", [FRAME_MS] * len(pictures))
 
 
 def track_colours(lineage: Lineage) -> Float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,9 +53,14 @@ def write_movie(result: TransportResult, path: str | os.PathLike[str], n: int = 
         pictures = one_palette(pictures)
     durations = [FRAME_MS] * len(pictures)
     durations[0] = durations[-1] = END_MS
+    return save_movie(pictures, path, form, durations)
+
+
+def save_movie(pictures: Sequence[Image.Image], path: Path, form: str, durations_ms: Sequence[int]) -> Path:
+    """Write pictures as one animated file, each shown for its duration."""
     content = io.BytesIO()
     pictures[0].save(
-        content, format=form, save_all=True, append_images=pictures[1:], duration=durations, loop=0, disposal=1
+        content, format=form, save_all=True, append_images=pictures[1:], duration=list(durations_ms), loop=0, disposal=1
     )
     try:
         path.write_bytes(content.getvalue())
