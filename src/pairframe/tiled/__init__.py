@@ -1,7 +1,7 @@
 """Batched, masked, differentiable Sinkhorn in PyTorch and Triton, computed tile by tile.
 
 In: costs (B, N, M) or points, masses, masks. Out: potentials, plans, values and their gradients. This folder knows nothing
-of images, frames or engines, and imports nothing else of pairframe.
+of images, frames or engines, and imports nothing of pairframe but its compiler.
 """
 
 from __future__ import annotations

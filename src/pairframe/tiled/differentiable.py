@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from pairframe.tiled.backends import backend_name, passes_of
+from pairframe.tiled.backends import backend_for, passes_of
 from pairframe.tiled.cost import DenseCost, PointCost, compute_dtype
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError
@@ -75,7 +75,7 @@ def sinkhorn_differentiable(
     """
     first, second = _tensors(without_padding_places(C, mask_a, mask_b))
     grad_iters = _check_mode(grad, grad_iters)
-    settings = _settings(first, epsilon, (tau_a, tau_b), check_stopping(max_iters, threshold, 1), backend)
+    settings = _settings(first, second, epsilon, (tau_a, tau_b), check_stopping(max_iters, threshold, 1), backend)
     settings = replace(settings, grad_iters=grad_iters, renormalize=renormalize)
     if grad != "unrolled":
         first, second = once_differentiable(first), once_differentiable(second)
@@ -154,7 +154,7 @@ def problem_value(
     f = g and takes far fewer passes.
     """
     first, second = _tensors(without_padding_places(C, *masks))
-    settings = _settings(first, epsilon, taus, stopping, backend)
+    settings = _settings(first, second, epsilon, taus, stopping, backend)
     settings = replace(settings, symmetric=symmetric, renormalize=renormalize)
     first, second = once_differentiable(first), once_differentiable(second)
     masses = _once_differentiable_mass("a", masses[0]), _once_differentiable_mass("b", masses[1])
@@ -178,11 +178,17 @@ def _once_differentiable_mass(name: str, mass: Tensor | None) -> Tensor | None:
 
 
 def _settings(
-    first: Tensor, epsilon: float, taus: tuple[float | None, float | None], stopping: Stopping, backend: str
+    first: Tensor,
+    second: Tensor | None,
+    epsilon: float,
+    taus: tuple[float | None, float | None],
+    stopping: Stopping,
+    backend: str,
 ) -> Settings:
     epsilon = check_epsilon(epsilon, first.dtype)
     tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
-    passes = passes_of(backend_name(backend, first.device))
+    batch, n, m = (*first.shape[:2], (first if second is None else second).shape[2 if second is None else 1])
+    passes = passes_of(backend_for(backend, first.device, batch, n, m))
     return Settings(epsilon, tau_a, tau_b, passes, stopping.max_iters, stopping.threshold)
 
 

@@ -86,6 +86,9 @@ class Loop:
         recorder: Recorder | None = None,
     ) -> State:
         """Iterate from `start` (f0, g0, shift), or from zero. `relax` above 1 over-relaxes both updates."""
+        compiled: Callable[..., State] | None = getattr(self.passes, "run", None)
+        if compiled is not None and relax == 1.0:
+            return compiled(self, stopping, start, recorder)
         with short_vectors():
             return self.iterate(stopping, start, relax, recorder)
 
@@ -131,6 +134,9 @@ class Loop:
 
         This takes tens of passes on problems for which alternating updates may take thousands.
         """
+        compiled: Callable[..., State] | None = getattr(self.passes, "run_symmetric", None)
+        if compiled is not None:
+            return compiled(self, stopping)
         with short_vectors():
             return self._run_symmetric(stopping)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pairframe.tiled.backends import backend_name, passes_of
+from pairframe.tiled.backends import backend_for, passes_of
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.inputs import (
     CostLike,
@@ -123,7 +123,7 @@ def prepared(
     forbids = check_cost(cost)
     epsilon = check_epsilon(epsilon, cost.dtype)
     tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
-    name = backend_name(backend, cost.device)
+    name = backend_for(backend, cost.device, cost.batch, cost.n, cost.m)
     log_a = log_masses("a", masses[0], logs[0], masks[0], cost, renormalize)
     log_b = log_masses("b", masses[1], logs[1], masks[1], cost, renormalize)
     mismatch = torch.zeros(cost.batch, dtype=torch.float64, device=cost.device)
