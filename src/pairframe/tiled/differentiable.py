@@ -13,7 +13,7 @@ from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.checkpoint import checkpoint_potentials
 from pairframe.tiled.grad.envelope import envelope_potentials, envelope_value
 from pairframe.tiled.grad.gauge import fix_gauge
-from pairframe.tiled.grad.implicit import implicit_potentials
+from pairframe.tiled.grad.implicit import implicit_potentials, warn_if_open
 from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.once import once_differentiable
 from pairframe.tiled.grad.settings import Settings
@@ -28,6 +28,8 @@ from pairframe.tiled.inputs import (
     without_padding_places,
 )
 from pairframe.tiled.loop import Stopping
+from pairframe.tiled.small.entry import solve as short_way
+from pairframe.tiled.small.value import value_of
 
 GRAD_MODES = ("checkpoint", "truncated", "implicit", "envelope", "unrolled")
 
@@ -153,6 +155,14 @@ def problem_value(
     `symmetric` is for a measure with itself, whose cost the caller has checked to be symmetric: the solve then keeps
     f = g and takes far fewer passes.
     """
+    if reference == "counting" and not renormalize:
+        hard_or_soft = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
+        solved = short_way(C, masses, masks, epsilon, hard_or_soft, reference, backend, stopping, symmetric=symmetric)
+        if solved is not None:
+            if not solved.is_converged:
+                warn_if_open(solved.state(), stopping)
+            pair = C if isinstance(C, tuple) else (C, None)
+            return value_of(solved, (*pair, *masses), with_reference)
     first, second = _tensors(without_padding_places(C, *masks))
     settings = _settings(first, second, epsilon, taus, stopping, backend)
     settings = replace(settings, symmetric=symmetric, renormalize=renormalize)

@@ -26,6 +26,8 @@ from pairframe.tiled.inputs import (
 from pairframe.tiled.loop import Loop, State
 from pairframe.tiled.output import SinkhornOutput
 from pairframe.tiled.side import Side
+from pairframe.tiled.small.entry import Solved
+from pairframe.tiled.small.entry import solve as short_way
 
 
 @entry_point
@@ -81,11 +83,25 @@ def sinkhorn(
     SinkhornOutput
         `converged` tells per element whether the threshold was reached.
     """
+    stopping, taus = (
+        check_stopping(max_iters, threshold, check_every),
+        (check_tau("tau_a", tau_a), check_tau("tau_b", tau_b)),
+    )
+    if log_a is None and log_b is None and not renormalize and (taus[0] is not None or taus[1] is None):
+        solved = short_way(C, (a, b), (mask_a, mask_b), epsilon, taus, reference, backend, stopping)
+        if solved is not None:
+            return _plain_output(solved, reference)
     problem = prepared(
         C, (a, b), (log_a, log_b), (mask_a, mask_b), epsilon, (tau_a, tau_b), reference, backend, renormalize
     )
-    stopping = check_stopping(max_iters, threshold, check_every)
     return problem.output(problem.loop.end_on_a(problem.loop.run(stopping)))
+
+
+def _plain_output(solved: Solved, reference: str) -> SinkhornOutput:
+    mismatch = torch.from_numpy(solved.mismatch)
+    side_a, side_b = solved.sides()
+    stranded = torch.zeros_like(mismatch)
+    return SinkhornOutput.of(solved.state(), side_a, side_b, solved.epsilon, reference, "compiled", mismatch, stranded)
 
 
 @dataclass(frozen=True, eq=False)

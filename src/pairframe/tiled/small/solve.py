@@ -14,7 +14,7 @@ from torch import Tensor
 from pairframe.compiler import CompileNotice
 from pairframe.tiled.cost import Cost, DenseCost
 from pairframe.tiled.recorder import Recorder
-from pairframe.tiled.small import passes
+from pairframe.tiled.small import loops
 from pairframe.tiled.small.model import worth_threads
 from pairframe.tiled.strips import n_threads, thread_pool
 
@@ -33,11 +33,11 @@ def run(
     """`Loop.run` for small problems on the CPU."""
     batch, n, m = loop.cost.batch, loop.cost.n, loop.cost.m
     if start is None:
-        f0, g0, figures = np.zeros((batch, n)), np.zeros((batch, m)), np.zeros((batch, passes.N_FIGURES))
+        f0, g0, figures = np.zeros((batch, n)), np.zeros((batch, m)), np.zeros((batch, loops.N_FIGURES))
     else:
         f0, g0 = (one.double().numpy(force=True).copy() for one in start[:2])
-        figures = np.zeros((batch, passes.N_FIGURES))
-        figures[:, passes.SHIFT] = start[2].numpy(force=True)
+        figures = np.zeros((batch, loops.N_FIGURES))
+        figures[:, loops.SHIFT] = start[2].numpy(force=True)
     size = 0
     if recorder is not None:
         size = recorder.most
@@ -46,13 +46,13 @@ def run(
     sums_a, sums_b, shifts = np.zeros((batch, size, n)), np.zeros((batch, size, m)), np.zeros((batch, size))
     sides = [_doubles(one) for side in (loop.a, loop.b) for one in (side.log_mass, side.log_reference)]
     log_a, log_u, log_b, log_v = sides
-    taus = tuple(passes.HARD if side.tau is None else side.tau for side in (loop.a, loop.b))
+    taus = tuple(loops.HARD if side.tau is None else side.tau for side in (loop.a, loop.b))
     stop = (stopping.max_iters, stopping.threshold, stopping.check_every)
 
     def solve(cost: np.ndarray[Any, Any], first: int, b0: int, b1: int) -> None:
         """Problems b0 to b1; the cost starts at problem `first`."""
         part = slice(first, first + len(cost))
-        passes.solve_batch(
+        loops.solve_batch(
             cost,
             loop.epsilon,
             *(one[part] for one in (log_a, log_b, log_u, log_v)),
@@ -65,21 +65,22 @@ def run(
 
     _across_cores(loop.cost, solve)
     if recorder is not None:
-        recorder.replace(*(_tensor(one, loop.cost.dtype) for one in (sums_a, sums_b)), torch.from_numpy(shifts))
+        dtype = loop.cost.dtype
+        recorder.replace(_tensor(sums_a, dtype), _tensor(sums_b, dtype), torch.from_numpy(shifts))
     return _state(f0, g0, figures, loop.cost.dtype)
 
 
 def run_symmetric(loop: Loop, stopping: Stopping) -> State:
     """`Loop.run_symmetric` for small problems on the CPU."""
-    f0, figures = np.zeros((loop.cost.batch, loop.cost.n)), np.zeros((loop.cost.batch, passes.N_FIGURES))
+    f0, figures = np.zeros((loop.cost.batch, loop.cost.n)), np.zeros((loop.cost.batch, loops.N_FIGURES))
     log_a, log_u = _doubles(loop.a.log_mass), _doubles(loop.a.log_reference)
-    tau = passes.HARD if loop.a.tau is None else loop.a.tau
+    tau = loops.HARD if loop.a.tau is None else loop.a.tau
     stop = (stopping.max_iters, stopping.threshold, stopping.check_every)
 
     def solve(cost: np.ndarray[Any, Any], first: int, b0: int, b1: int) -> None:
         part = slice(first, first + len(cost))
         sides = log_a[part], log_u[part]
-        passes.solve_symmetric_batch(
+        loops.solve_symmetric_batch(
             cost, loop.epsilon, *sides, tau, stop, f0[part], figures[part], b0 - first, b1 - first
         )
 
@@ -109,14 +110,14 @@ def make_ready() -> None:
     if _is_ready:
         return
     with _lock:
-        notice = CompileNotice("the small solver", "", 15, passes.__name__, is_quiet=False)
+        notice = CompileNotice("the small solver", "", 15, "pairframe.tiled.small.", is_quiet=False)
         with install_listener("numba:compile", notice):
             none, one = np.zeros((1, 0, 0)), np.zeros((1, 1))
             for dtype in (np.float32, np.float64):
                 cost = np.zeros((1, 1, 1), dtype)
-                figures = np.zeros((1, passes.N_FIGURES))
+                figures = np.zeros((1, loops.N_FIGURES))
                 sides, stop = (one, one, one, one), (1, 0.0, 1)
-                passes.solve_batch(
+                loops.solve_batch(
                     cost, 1.0, *sides, (1.0, 1.0), stop, one.copy(), one.copy(), figures, none, none, none[0], 0, 1
                 )
         _is_ready = True
@@ -163,11 +164,7 @@ def _state(
 ) -> State:
     from pairframe.tiled.loop import State
 
-    columns = [torch.from_numpy(figures[:, k].copy()) for k in range(passes.N_FIGURES)]
+    shift, plan_mass, change, residual, n_iters, converged, _ = torch.from_numpy(figures).unbind(1)
     return State(
-        _tensor(f0, dtype),
-        _tensor(g0, dtype),
-        *columns[: passes.N_ITERS],
-        columns[passes.N_ITERS].long(),
-        columns[passes.CONVERGED].bool(),
+        _tensor(f0, dtype), _tensor(g0, dtype), shift, plan_mass, change, residual, n_iters.long(), converged.bool()
     )
