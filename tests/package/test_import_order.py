@@ -35,6 +35,7 @@ ORDER = [
     "tiled",
     "engines",
     "maps",
+    "losses",
     "exact",
     "results",
     "pipeline",

@@ -157,7 +157,18 @@ def problem_value(
     """
     if reference == "counting" and not renormalize:
         hard_or_soft = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
-        solved = short_way(C, masses, masks, epsilon, hard_or_soft, reference, backend, stopping, symmetric=symmetric)
+        solved = short_way(
+            C,
+            masses,
+            masks,
+            epsilon,
+            hard_or_soft,
+            reference,
+            backend,
+            stopping,
+            symmetric=symmetric,
+            has_gradients=True,
+        )
         if solved is not None:
             if not solved.is_converged:
                 warn_if_open(solved.state(), stopping)

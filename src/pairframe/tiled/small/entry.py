@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pairframe.tiled.cost import PointCost
-from pairframe.tiled.inputs import TOTALS_AGREE, lowest_cost
+from pairframe.tiled.inputs import TOTALS_AGREE, lowest_cost, without_padding_places
 from pairframe.tiled.loop import State, Stopping
 from pairframe.tiled.side import Side
 from pairframe.tiled.small import loops, plain
@@ -98,6 +98,7 @@ def solve(
     stopping: Stopping,
     *,
     symmetric: bool = False,
+    has_gradients: bool = False,
 ) -> Solved | None:
     """Solve a plain batch; None if it is not plain, or not small. Parameters as in `sinkhorn`, checked taus."""
     epsilon = float(epsilon) if type(epsilon) is int else epsilon
@@ -106,7 +107,9 @@ def solve(
     if torch._C._functorch.maybe_current_level() is not None:  # grad, vmap, jacrev: values are not at hand
         return None
     if isinstance(C, tuple) and (masks[0] is not None or masks[1] is not None):  # masked points may lie anywhere
-        return None
+        if has_gradients:
+            return None
+        C = without_padding_places(C, *masks)
     found = _cost(C)
     if found is None or epsilon < _LEAST_EPSILON.get(found[1], math.inf) or reference not in ("counting", "product"):
         return None

@@ -17,7 +17,6 @@ import numpy as np
 from pairframe.compiler import compiled
 from pairframe.tiled.small.passes import (
     CONTRACT,
-    LANES,
     add_scaled,
     dot,
     fill_kernel,
@@ -41,7 +40,7 @@ HARD = -1.0  # as tau
 
 
 @compiled(nogil=True, fastmath=CONTRACT)
-def _half_iteration(kernel, w, top, col, lanes, la, lu, mass_a, sum_a, ea, tau_a, shift, wants_logs, n, width):
+def _half_iteration(kernel, w, top, col, la, lu, mass_a, sum_a, ea, tau_a, shift, wants_logs, n, width):
     """Row sums, the new exponents of the rows, and the column sums ``col`` of the stored kernel; the largest row factor.
 
     The log sum of a row is log(K w)_i + top_i, and the factor of the row in the column sums exp(ea_i + top_i).
@@ -51,7 +50,7 @@ def _half_iteration(kernel, w, top, col, lanes, la, lu, mass_a, sum_a, ea, tau_a
         col[j] = 0.0
     largest = 0.0
     for i in range(n):
-        t = dot(kernel[i], w, width, lanes)
+        t = dot(kernel[i], w, width)
         if wants_logs:
             sum_a[i] = math.log(t) + top[i]
             ea[i] = damp * (la[i] - lu[i]) + lu[i] - undamped * shift - damp * sum_a[i]
@@ -85,9 +84,11 @@ def solve_batch(
     n_all, m_all = cost.shape[1], cost.shape[2]
     scaled, kernel = np.empty((n_all, m_all)), np.empty((n_all, padded(m_all)))
     rows, cols, bits = np.empty(n_all, np.int64), np.empty(m_all, np.int64), np.empty(padded(m_all), np.int64)
-    la, lu, f0, f_old, ea, top, sum_a, mass_a = np.empty((8, n_all))
-    lb, lv, g0, g_old, eb, rb, sum_b, mass_b = np.empty((8, m_all))
-    (w, col, row), lanes = np.empty((3, padded(m_all))), np.empty(LANES)
+    v = np.empty((8, n_all))
+    la, lu, f0, f_old, ea, top, sum_a, mass_a = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+    v = np.empty((8, m_all))
+    lb, lv, g0, g_old, eb, rb, sum_b, mass_b = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+    w, col, row = np.empty(padded(m_all)), np.empty(padded(m_all)), np.empty(padded(m_all))
     (tau_a, tau_b), (max_iters, threshold, check_every) = taus, stopping
     is_hard, size = tau_a < 0.0 and tau_b < 0.0, shifts.shape[1]
     damp_b, undamped_b = 1.0 if tau_b < 0.0 else tau_b / (tau_b + 1.0), 0.0 if tau_b < 0.0 else 1.0 / (tau_b + 1.0)
@@ -119,7 +120,7 @@ def solve_batch(
                     has_kernel = is_fresh = True
                     n_kernels += 1
                 largest = _half_iteration(
-                    kernel, w, top, col, lanes, la, lu, mass_a, sum_a, ea, tau_a, shift, wants_logs, n, width
+                    kernel, w, top, col, la, lu, mass_a, sum_a, ea, tau_a, shift, wants_logs, n, width
                 )
                 sure = max(_TINIEST, _SURE * largest) if largest < _LARGEST else math.inf
                 is_sure = True
@@ -194,8 +195,9 @@ def solve_symmetric_batch(cost, epsilon, log_a, log_u, tau, stopping, f0_out, fi
     n_all = cost.shape[1]
     scaled, kernel = np.empty((n_all, n_all)), np.empty((n_all, padded(n_all)))
     rows, bits = np.empty(n_all, np.int64), np.empty(padded(n_all), np.int64)
-    la, lu, f0, ef, rb, top, log_p, mass = np.empty((8, n_all))
-    (w, row), lanes, new = np.empty((2, padded(n_all))), np.empty(LANES), np.empty(n_all)
+    v = np.empty((9, n_all))
+    la, lu, f0, ef, rb, top, log_p, mass, new = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]
+    w, row = np.empty(padded(n_all)), np.empty(padded(n_all))
     max_iters, threshold, _ = stopping
     damp = 1.0 if tau < 0.0 else tau / (tau + 1.0)
     for p in range(b0, b1):
@@ -221,7 +223,7 @@ def solve_symmetric_batch(cost, epsilon, log_a, log_u, tau, stopping, f0_out, fi
                 n_kernels += 1
             plan_mass = change = 0.0
             for i in range(n):
-                log_sum = math.log(dot(kernel[i], w, width, lanes)) + top[i]
+                log_sum = math.log(dot(kernel[i], w, width)) + top[i]
                 new[i] = damp * (la[i] - lu[i] - log_sum)
                 log_p[i] = ef[i] + log_sum
                 plan_mass += math.exp(log_p[i])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 # Nanoseconds per entry and iteration, on one core of an AMD EPYC: the compiled loop reads a stored kernel once, the passes of
 # torch take an exponential per entry, spread over threads, and some hundred calls per iteration.
-COMPILED_NS, TORCH_NS, TORCH_CALLS_NS = 0.6, 1.5, 120_000.0
-LARGEST = 1 << 20  # entries of a problem: its kernel takes 8 MB
+COMPILED_NS, TORCH_NS, TORCH_CALLS_NS = 0.2, 1.5, 120_000.0
+LARGEST = 1 << 20  # entries of a problem: its kernel and its scaled cost take 16 MB
 _THREADS_NS = 1_000_000.0  # threads take some tenths of a millisecond
 _ITERATIONS = 100  # a guess
 

@@ -9,12 +9,13 @@ import numpy as np
 from pairframe.compiler import compiled
 
 CONTRACT = {"contract"}
+_REORDER = {"contract", "reassoc", "nsz"}
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 _SHIFTER = 6755399441055744.0 + 1023.0  # 1.5 * 2**52 + exponent bias: adding it leaves an integer in the low bits
 _LEAST = -700.0  # exp of less is 0
-LANES = 16  # partial sums of a row
+LANES = 16  # rows are padded with zeros to a multiple of it, so that sums need no remainder
 _RESTING = 8 * 2.0**-52
 
 
@@ -51,17 +52,12 @@ def exp_row(x, out, bits, n):
         out[k] = out[k] * factor[k] if x[k] > _LEAST else 0.0
 
 
-@compiled(nogil=True, fastmath=CONTRACT)
-def dot(row, w, width, lanes):
-    """sum_j row_j w_j over a width that is a multiple of LANES, in LANES partial sums."""
-    for k in range(LANES):
-        lanes[k] = 0.0
-    for j0 in range(0, width, LANES):
-        for k in range(LANES):
-            lanes[k] += row[j0 + k] * w[j0 + k]
+@compiled(nogil=True, fastmath=_REORDER)
+def dot(row, w, width):
+    """sum_j row_j w_j, in an order that depends on the width alone."""
     total = 0.0
-    for k in range(LANES):
-        total += lanes[k]
+    for j in range(width):
+        total += row[j] * w[j]
     return total
 
 
