@@ -106,7 +106,7 @@ def _slope(g: Float, on: Bool, spacing: tuple[float, ...]) -> Float:
 def _places(position: Float, side: float, shape: tuple[int, ...]) -> Index:
     """Flat index of the cell of each position (n, ndim)."""
     steps = (position * (1.0 / side)).astype(np.intp)  # many times as fast as a floor division
-    return np.ravel_multi_index(tuple(steps.T), shape, mode="clip")
+    return np.asarray(np.ravel_multi_index(tuple(steps.T), shape, mode="clip"))
 
 
 def _sums(place: Index, shape: tuple[int, ...], mass: Float, position: Float, log_reference: Float) -> Float:

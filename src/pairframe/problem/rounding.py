@@ -113,7 +113,9 @@ def mixture(problem: TransportProblem, scaled: Scaled) -> Mixture:
     on_a, on_b = problem.support_a, problem.support_b
     a, b, eps = problem.mass_a[on_a], problem.mass_b[on_b], problem.epsilon
     if problem.penalty_a.is_exact and problem.penalty_b.is_exact:
-        b = b * (problem.total_a / float(b.sum()))  # totals agree up to rounding; exactly, for the sake of what is missing
+        b = b * (
+            problem.total_a / float(b.sum())
+        )  # totals agree up to rounding; exactly, for the sake of what is missing
     rows, columns = np.minimum(scaled.p[on_a], a), np.minimum(scaled.q[on_b], b)
     kept = float(columns.sum())
     if not 0.0 < kept < math.inf:
