@@ -136,6 +136,16 @@ def test_gradient_descent_finds_the_target() -> None:
     assert torch.allclose(centre.detach(), torch.tensor([13.0, 13.0], dtype=torch.float64), atol=0.1)
 
 
+def test_torch_compile_leaves_it_as_it_is() -> None:
+    a, b = pair()
+    loss = ImageLoss(2.0, 10.0)
+    leaf = a.clone().requires_grad_()
+    value = torch.compile(lambda x, y: 2.0 * loss(x + 0.0, y), backend="eager")(leaf, b)
+    value.backward()
+    assert float(value.detach()) == 2.0 * float(loss(a, b))
+    assert float(leaf.grad.abs().sum()) > 0
+
+
 def test_a_second_derivative_is_refused() -> None:
     a, b = pair()
     leaf = a.clone().requires_grad_()

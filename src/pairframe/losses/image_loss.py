@@ -44,7 +44,7 @@ class ImageLoss(torch.nn.Module):
     reduction : {"mean", "sum", "none"}
         Over all pairs of the batch.
     tol : float
-        Relative gap of each solve. The error of the value is at most of that order, that of gradients its root.
+        Relative gap of each solve, which bounds the error of its value.
     max_iterations : int
         Kernel applications of one solve.
     """
