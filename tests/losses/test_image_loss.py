@@ -136,6 +136,9 @@ def test_gradient_descent_finds_the_target() -> None:
     assert torch.allclose(centre.detach(), torch.tensor([13.0, 13.0], dtype=torch.float64), atol=0.1)
 
 
+# torch warns about itself: wherever it resumes a function, it reads the gradients of tensors that are not leaves.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 def test_torch_compile_leaves_it_as_it_is() -> None:
     a, b = pair()
     loss = ImageLoss(2.0, 10.0)
