@@ -17,7 +17,7 @@ from pairframe.tiled import (
     sinkhorn_value,
 )
 from pairframe.tiled.backends import backend_name
-from pairframe.tiled.small.model import LARGEST, is_small
+from pairframe.tiled.small.model import LARGEST, is_small, is_worth_storing
 
 SIDES = {"balanced": (None, None), "soft": (0.3, 0.7), "hard a": (None, 0.5), "hard b": (0.5, None)}
 
@@ -167,6 +167,17 @@ def test_the_cost_model_leaves_large_problems_to_the_tiles() -> None:
     assert is_small(1000, 32, 32, threads=2)
     assert not is_small(1, LARGEST, 2, threads=2)
     assert not is_small(1, 1024, 1024, threads=64)  # the passes spread one problem over all threads
+
+
+def test_points_in_many_dimensions_are_stored_where_that_is_cheaper() -> None:
+    x, y, C, a, b = problem(9, (2, 30, 40), dim=64)
+    wanted = sinkhorn(C, a, b, 0.5, max_iters=300, backend="torch")
+    found = sinkhorn((x, y), a, b, 0.5, max_iters=300, backend="torch")
+    assert found.is_cost_stored
+    assert torch.allclose(found.f, wanted.f, 0.0, 1e-10)
+    flat = sinkhorn((x[..., :2].contiguous(), y[..., :2].contiguous()), a, b, 0.5, backend="torch")
+    assert not flat.is_cost_stored
+    assert not is_worth_storing(1, 50_000, 50_000, 512)  # 20 GB
 
 
 def test_compiled_is_refused_elsewhere() -> None:

@@ -17,11 +17,14 @@ from pairframe.tiled.divergence import divergence
 from pairframe.tiled.errors import NotConvergedWarning, TiledError
 from pairframe.tiled.jvp import sinkhorn_jvp
 from pairframe.tiled.output import SinkhornOutput
+from pairframe.tiled.plan import Plan
 from pairframe.tiled.sinkhorn import sinkhorn
+from pairframe.tiled.softmin import softmin
 
 __all__ = [
     "DenseCost",
     "NotConvergedWarning",
+    "Plan",
     "PointCost",
     "SinkhornOutput",
     "TiledError",
@@ -30,4 +33,5 @@ __all__ = [
     "sinkhorn_differentiable",
     "sinkhorn_jvp",
     "sinkhorn_value",
+    "softmin",
 ]

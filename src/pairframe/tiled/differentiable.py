@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from pairframe.tiled.backends import backend_for, passes_of
-from pairframe.tiled.cost import DenseCost, PointCost, compute_dtype
+from pairframe.tiled.cost import compute_dtype
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.checkpoint import checkpoint_potentials
@@ -20,11 +20,11 @@ from pairframe.tiled.grad.settings import Settings
 from pairframe.tiled.grad.unrolled import squared_distances, unrolled_potentials
 from pairframe.tiled.inputs import (
     CostLike,
-    as_cost,
     check_epsilon,
     check_stopping,
     check_storage,
     check_tau,
+    cost_tensors,
     without_padding_places,
 )
 from pairframe.tiled.loop import Stopping
@@ -75,7 +75,7 @@ def sinkhorn_differentiable(
         can then only move along sum da = sum db, and their gradients are the representative with equal sums over both
         supports.
     """
-    first, second = _tensors(without_padding_places(C, mask_a, mask_b))
+    first, second = cost_tensors(without_padding_places(C, mask_a, mask_b))
     grad_iters = _check_mode(grad, grad_iters)
     settings = _settings(first, second, epsilon, (tau_a, tau_b), check_stopping(max_iters, threshold, 1), backend)
     settings = replace(settings, grad_iters=grad_iters, renormalize=renormalize)
@@ -174,23 +174,13 @@ def problem_value(
                 warn_if_open(solved.state(), stopping)
             pair = C if isinstance(C, tuple) else (C, None)
             return value_of(solved, (*pair, *masses), with_reference)
-    first, second = _tensors(without_padding_places(C, *masks))
+    first, second = cost_tensors(without_padding_places(C, *masks))
     settings = _settings(first, second, epsilon, taus, stopping, backend)
     settings = replace(settings, symmetric=symmetric, renormalize=renormalize)
     first, second = once_differentiable(first), once_differentiable(second)
     masses = _once_differentiable_mass("a", masses[0]), _once_differentiable_mass("b", masses[1])
     logs = live_log_masses(first, second, masses, masks, settings)
     return envelope_value(first, second, logs, *logs.references(reference), settings, with_reference)
-
-
-def _tensors(C: CostLike) -> tuple[Tensor, Tensor | None]:
-    """(C, None) or (x, y), still part of the graph; `as_cost` only checks."""
-    as_cost(C)
-    if isinstance(C, DenseCost):
-        return C.matrix, None
-    if isinstance(C, PointCost):
-        return C.x, C.y
-    return (C, None) if isinstance(C, Tensor) else C
 
 
 def _once_differentiable_mass(name: str, mass: Tensor | None) -> Tensor | None:

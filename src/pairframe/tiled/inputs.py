@@ -41,6 +41,16 @@ def as_cost(cost: CostLike) -> Cost:
     return DenseCost(cost.detach())
 
 
+def cost_tensors(cost: CostLike) -> tuple[Tensor, Tensor | None]:
+    """(C, None) or (x, y), still part of the graph; `as_cost` only checks."""
+    as_cost(cost)
+    if isinstance(cost, DenseCost):
+        return cost.matrix, None
+    if isinstance(cost, PointCost):
+        return cost.x, cost.y
+    return (cost, None) if isinstance(cost, Tensor) else cost
+
+
 def without_padding_places(cost: CostLike, mask_a: Tensor | None, mask_b: Tensor | None) -> CostLike:
     """The cost with its masked entries made harmless, whatever they hold (NaN and inf included).
 

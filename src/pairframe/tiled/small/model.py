@@ -1,4 +1,4 @@
-"""The cost model: which problems are small, and which batches are worth threads."""
+"""The cost model: which problems are small, which batches are worth threads, and which distances are worth storing."""
 
 from __future__ import annotations
 
@@ -24,3 +24,14 @@ def is_small(batch: int, n: int, m: int, threads: int) -> bool:
 def worth_threads(batch: int, entries: int) -> bool:
     """Whether a batch of problems of `entries` pairs each takes long enough to be spread over threads."""
     return batch * entries * COMPILED_NS * _ITERATIONS > _THREADS_NS
+
+
+# A product of two points takes this long per dimension; a stored cost is read at the other figure. Distances are stored for a
+# solve if that is faster, and if they take at most 256 MB.
+_PRODUCT_NS, _READ_NS = 0.1, 0.6
+_LARGEST_STORED = 1 << 25
+
+
+def is_worth_storing(batch: int, n: int, m: int, dim: int) -> bool:
+    """Whether the squared distances of points in `dim` dimensions are stored for a solve on tiles, instead of repeated."""
+    return dim > 3 and dim * _PRODUCT_NS >= _READ_NS and batch * n * m <= _LARGEST_STORED
