@@ -6,12 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pairframe.errors import ArgumentError
 from pairframe.tiled.inputs import check_storage, refuse_mapped
 from pairframe.types import Float
+
+
+_NEGLIGIBLE = 1e-12  # of the largest value of an image: as good as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,4 +86,5 @@ def _array(name: str, image: Tensor) -> Float:
             "leave these pairs out of the batch",
             name,
         )
-    return array
+    # Values such as those of a sigmoid far away: too little mass to matter, but it would spread the exponents of a solve.
+    return np.where(array < _NEGLIGIBLE * array.max((1, 2), keepdims=True), 0.0, array)
