@@ -13,7 +13,7 @@ to one core, so that ratios are per thread. Points in the unit square, epsilon =
 - `dimension`: points in 512 dimensions against the same problem with a stored cost.
 - `unbalanced`: tau = 0.5 to a threshold of 1e-7, against the faster of two solvers of POT.
 - `masks`: 200 pairs of 12 x 12 masks by `compare_many`, against a loop over POT that only makes plans.
-- `images`: `ImageLoss` forward and backward on 32 pairs of 256 x 256, against `pairframe.divergence` in a loop; and its memory
+- `images`: `ImageLoss` forward and backward on 32 pairs of 256 x 256, against `pairframe.divergence` in a loop on one core; and its memory
   above imports, in a fresh process.
 - `finite`: gradient of `ImageLoss` against finite differences.
 
@@ -300,6 +300,7 @@ def image_job(pairs: int) -> Callable[[], object]:
 
 def images(rows: list[dict[str, Any]], repeats: int) -> None:
     import pairframe as pf
+    from pairframe.parallel.threads import at_most
     from pairframe.pipeline.self_problem import clear_self_cache
 
     a, b = embryos(PAIRS, SIDE)
@@ -307,8 +308,9 @@ def images(rows: list[dict[str, Any]], repeats: int) -> None:
 
     def theirs() -> None:
         clear_self_cache()
-        for source, target in zip(a, b, strict=True):
-            pf.divergence(source, target, config)
+        with at_most(1):
+            for source, target in zip(a, b, strict=True):
+                pf.divergence(source, target, config)
 
     times = in_turns({"ours": image_job(PAIRS), "divergence": theirs}, max(1, repeats // 8))
     row(rows, f"ImageLoss, {PAIRS} pairs of {SIDE} x {SIDE}", times, "divergence", 0.8)

@@ -43,7 +43,12 @@ test = embryos(64, torch.Generator().manual_seed(1))
 # The network, its first weights and the order of the images are the same for both runs.
 def network():
     torch.manual_seed(0)
-    layers = [torch.nn.Conv2d(1, 8, 5, padding=2), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 5, padding=2), torch.nn.ReLU()]
+    layers = [
+        torch.nn.Conv2d(1, 8, 5, padding=2),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 8, 5, padding=2),
+        torch.nn.ReLU(),
+    ]
     return torch.nn.Sequential(*layers, torch.nn.Conv2d(8, 1, 5, padding=2), torch.nn.Sigmoid())
 
 
