@@ -14,7 +14,7 @@ from torch import Tensor
 from pairframe.compiler import CompileNotice
 from pairframe.tiled.cost import Cost, DenseCost
 from pairframe.tiled.recorder import Recorder
-from pairframe.tiled.small import loops
+from pairframe.tiled.small import loops, plain
 from pairframe.tiled.small.model import worth_threads
 from pairframe.tiled.strips import n_threads, thread_pool
 
@@ -27,7 +27,7 @@ _lock = Lock()
 _is_ready = False
 
 
-def run(
+def solve_small(
     loop: Loop, stopping: Stopping, start: tuple[Tensor, Tensor, Tensor] | None = None, recorder: Recorder | None = None
 ) -> State:
     """`Loop.run` for small problems on the CPU."""
@@ -42,7 +42,7 @@ def run(
     if recorder is not None:
         size = recorder.most
         if size * batch * (n + m) > _RECORD_ENTRIES:
-            size = min(size, int(run(loop, stopping, start).n_iters.max()))
+            size = min(size, int(solve_small(loop, stopping, start).n_iters.max()))
     sums_a, sums_b, shifts = np.zeros((batch, size, n)), np.zeros((batch, size, m)), np.zeros((batch, size))
     sides = [_doubles(one) for side in (loop.a, loop.b) for one in (side.log_mass, side.log_reference)]
     log_a, log_u, log_b, log_v = sides
@@ -70,7 +70,7 @@ def run(
     return _state(f0, g0, figures, loop.cost.dtype)
 
 
-def run_symmetric(loop: Loop, stopping: Stopping) -> State:
+def solve_small_symmetric(loop: Loop, stopping: Stopping) -> State:
     """`Loop.run_symmetric` for small problems on the CPU."""
     f0, figures = np.zeros((loop.cost.batch, loop.cost.n)), np.zeros((loop.cost.batch, loops.N_FIGURES))
     log_a, log_u = _doubles(loop.a.log_mass), _doubles(loop.a.log_reference)
@@ -102,6 +102,16 @@ def stored(cost: Cost) -> Tensor:
     for k in range(1, x.shape[2]):
         out += (x[:, :, None, k] - y[:, None, :, k]).square_()
     return out
+
+
+def stored_plan(cost: Cost, epsilon: float, log_a_hat: Tensor, log_b_hat: Tensor) -> Tensor | None:
+    """The plan (B, N, M) in the dtype of the cost, or None if it would take more than 32 MB."""
+    shape = (cost.batch, cost.n, cost.m)
+    if cost.batch * cost.n * cost.m > _GROUP_ENTRIES:
+        return None
+    out, ones = np.empty(shape), np.ones(cost.batch)
+    plain.plans(stored(cost).numpy(), epsilon, _doubles(log_a_hat), _doubles(log_b_hat), ones, out, 0, cost.batch)
+    return _tensor(out, cost.dtype)
 
 
 def make_ready() -> None:
