@@ -78,7 +78,8 @@ def trained(weight, steps=150, batch=8):
 
 
 # %%
-# On new images: how much of the tails each network finds, and the overlap with the whole mask.
+# On new images: how much of the tails each network finds, and the overlap with the whole mask. The overlap is the same; what it
+# cannot see is the difference. The price is a body that is less sure of itself, and some false pixels around it.
 masks, tails = (test[1] | test[2]).float(), test[2]
 outputs = {"Dice": trained(0.0), "Dice + transport": trained(0.02)}
 for name, found in outputs.items():
