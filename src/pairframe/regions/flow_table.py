@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,6 +107,15 @@ class LabelFlows:
     destroyed: Float
     created: Float
     applications: float
+
+    def after_motion(self, motion_um: Mapping[int, Sequence[float]]) -> LabelFlows:
+        """The same flows of a source whose labels had been moved by (dy, dx) each before it was compared."""
+        by_place: Float = np.array([motion_um.get(int(label), (0.0, 0.0)) for label in self.source_labels])
+        displacement = self.displacement_um + by_place.reshape(-1, 2)[self.source]
+        # The spread about the mean stays.
+        spread = np.maximum(self.distance_um**2 - (self.displacement_um**2).sum(axis=1), 0.0)
+        distance = np.sqrt((displacement**2).sum(axis=1) + spread)
+        return replace(self, displacement_um=displacement, distance_um=distance)
 
     def to_frame(self) -> pd.DataFrame:
         """The table; see `flow_table`."""
