@@ -173,11 +173,23 @@ def _together(found: list[pd.DataFrame]) -> pd.DataFrame:
 def _rows_of(result: TransportResult, pair_id: str, axis: BodyAxis, n_bins: int) -> pd.DataFrame:
     rows = axis_profile(result, axis, n_bins=n_bins)
     rows.insert(0, "pair_id", pair_id)
-    rows["axis_length_um"], rows["head"] = axis.length_um, axis.orientation
+    rows["axis_length_um"], rows["target_axis_length_um"] = axis.length_um, target_axis_length_um(result)
+    rows["head"] = axis.orientation
     rows["head_y_um"], rows["head_x_um"] = axis.head_yx_um
     rows["length_unit"] = result.units.length
     rows["note"] = "head and tail cannot be told apart" if axis.is_ambiguous else None
     return rows
+
+
+def target_axis_length_um(result: TransportResult) -> float:
+    """Length of the axis of the target; NaN if it has none."""
+    mass = result.transform.rasterize_to_canon(result.work.mass_target)
+    # Pixels on the outline of a moved target are fractions.
+    target = Mask.from_array(mass > 0.5 * mass.max(initial=0.0), px_size_um=result.units.px_size_um)
+    try:
+        return body_axis(target).length_um
+    except AxisError:
+        return math.nan
 
 
 def _on_canvas(head: Mask, result: TransportResult) -> Mask:

@@ -205,10 +205,9 @@ def _upper_bound(
             scale = _scale(stated, rounded.bracket, rounded.p, rounded.q)
             return _Upper(upper + problem.epsilon * problem.total_reference, scale)
         plan = _Plan(*rounded, plan.shift)
-    f, g = plan.f + plan.shift, plan.g - plan.shift
     gap = problem.penalty_a.gap(plan.p[on_a], plan.f[on_a], a, plan.shift)
     gap += problem.penalty_b.gap(plan.q[on_b], plan.g[on_b], b, -plan.shift)
-    dual = dual_value(problem, f, g, float(plan.p[on_a].sum()))
+    dual = dual_value(problem, plan.f + plan.shift, plan.g - plan.shift, float(plan.p[on_a].sum()))
     p, q = plan.p[on_a], plan.q[on_b]
     if stated is not problem:
         gap += _avoidable(stated, p, q) - _avoidable(problem, p, q)

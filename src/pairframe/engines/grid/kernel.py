@@ -82,7 +82,7 @@ class SupportKernel:
         ]
         self._log_in = np.full((self._passes[0].n_lines, shape_in[-1]), -np.inf)
         # Kept between calls: fresh memory for each softmin costs as much as its sums.
-        self._sums = [np.empty(step.shape_out) for step in self._passes]
+        self._sums: list[Float] = []
         self._channels: dict[int, _Channels] = {}
 
     def log_sum(self, log_weight: Float) -> Float:
@@ -91,18 +91,34 @@ class SupportKernel:
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         """The log-sums (n_out,), and with the same weights the averages of `channels` (c, n_in) as (c, n_out)."""
-        return self._run(log_weight, np.asarray(channels, dtype=np.float64))
+        channels = np.asarray(channels, dtype=np.float64)
+        if len(channels) < 2 or _Channels(self._passes, 1).is_kept:
+            return self._run(log_weight, channels)
+        # One after the other: each takes as much memory as two images while it is summed.
+        means = np.empty((len(channels), self.n_out))
+        for k, channel in enumerate(channels):
+            log_sum, means[k : k + 1] = self._run(log_weight, channel[None])
+        return log_sum, means
+
+    def release_large_buffers(self) -> None:
+        """Free what is kept between calls if it is as large as an image of a million pixels; the next call makes it again."""
+        if sum(array.nbytes for array in self._sums) > _KEPT_BYTES // 2:
+            self._sums = []
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)
+        if not self._sums:
+            self._sums = [np.empty(step.shape_out) for step in self._passes]
         self._log_in.ravel()[self._index_in] = log_weight
         buffers = self._channels.get(n_channels)
         if buffers is None:
             buffers = _Channels(self._passes, n_channels)
-            if buffers.n_bytes <= _KEPT_BYTES:
+            if buffers.is_kept:
                 self._channels[n_channels] = buffers
         phi = buffers.first()
-        if n_channels:
+        if n_channels == 1:
+            phi.ravel()[self._index_in] = channels[0]
+        elif n_channels:
             line, place = np.divmod(self._index_in, self._log_in.shape[1])
             for k, channel in enumerate(channels):
                 phi[line, k, place] = channel
@@ -115,6 +131,8 @@ class SupportKernel:
         log_sum = h.ravel()[self._index_out]
         if not n_channels:
             return log_sum, np.empty((0, self.n_out))
+        if n_channels == 1:
+            return log_sum, phi.ravel()[self._index_out][None]
         line, place = np.divmod(self._index_out, h.shape[1])
         return log_sum, np.stack([phi[line, k, place] for k in range(n_channels)])
 
@@ -199,9 +217,12 @@ class _Channels:
     def __init__(self, passes: list[_Pass], n_channels: int) -> None:
         first = (passes[0].n_lines, n_channels, passes[0].n_in)
         self._shapes = [first, *((step.shape_out[0], n_channels, step.shape_out[1]) for step in passes)]
-        self.n_bytes = 8 * sum(math.prod(shape) for shape in self._shapes)
-        # Zeros, because an entry outside the spans may meet a weight of zero, and must not bring a NaN into a mean.
-        self._kept = [np.zeros(shape) for shape in self._shapes] if self.n_bytes <= _KEPT_BYTES else None
+        self._kept: dict[int, Float] | None = {} if self.is_kept else None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether they are small enough to be kept between calls."""
+        return 8 * sum(math.prod(shape) for shape in self._shapes) <= _KEPT_BYTES
 
     def first(self) -> Float:
         return self._array(0)
@@ -210,7 +231,12 @@ class _Channels:
         return self._array(number + 1)
 
     def _array(self, number: int) -> Float:
-        return np.zeros(self._shapes[number]) if self._kept is None else self._kept[number]
+        # Zeros, because an entry outside the spans may meet a weight of zero, and must not bring a NaN into a mean.
+        if self._kept is None:
+            return np.zeros(self._shapes[number])
+        if number not in self._kept:
+            self._kept[number] = np.zeros(self._shapes[number])
+        return self._kept[number]
 
 
 def _lines_first(phi: Float, n_lines: int, n: int) -> Float:

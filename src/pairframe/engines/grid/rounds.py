@@ -19,7 +19,7 @@ from pairframe.engines.grid.watch import Watch
 from pairframe.types import Float
 
 DEPTH = 15
-_LEAST_DEPTH, _MEMORY_BYTES = 6, 256 << 20  # of large problems, whose steps would take more memory than this
+_LEAST_DEPTH, _MEMORY_BYTES = 6, 192 << 20  # of large problems, whose steps would take more memory than this
 _SAME_DUAL = 1e-11  # relative: smaller changes of the dual are rounding, and the residual decides
 _MOST_PLAIN = 1  # rounds before mixing, while a potential that was carried between grids is rough
 _ROUGH = 1.5  # in eps: the largest plain step of a potential that is smooth enough for mixing

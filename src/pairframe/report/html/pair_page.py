@@ -102,7 +102,8 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     tiles = []
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
         mass, percent = row[f"total_mass_{kind}"], row[f"percent_{kind}"]
-        amount = f"{number(mass * per_px_um2)} {area}" if _is_area(row) else f"{number(mass)} mass"
+        shown = 0.0 if percent is not None and number(percent, "%") == "0" else mass  # no digits below the percents
+        amount = f"{number(shown * per_px_um2)} {area}" if _is_area(row) else f"{number(shown)} mass"
         below = percent is not None and row[floor] is not None and percent <= 100 * row[floor]
         tiles.append(
             {
