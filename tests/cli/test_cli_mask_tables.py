@@ -49,9 +49,7 @@ def test_a_table_of_run_lengths_is_compared_with_flows_between_structures(table:
 
 def test_a_structure_says_where_the_head_is_and_later_runs_keep_it(table: Path, tmp_path: Path) -> None:
     out, words = tmp_path / "out", ("--jobs", 1, "--no-report")
-    code, text, errors = run(
-        "run", table, *COLUMNS, "--axis", "--axis-head", "yolk", "--bins", 5, "--out", out, *words
-    )
+    code, text, errors = run("run", table, *COLUMNS, "--axis", "--axis-head", "yolk", "--bins", 5, "--out", out, *words)
     assert code == 0, text + errors
     before = (out / "axis_profile.csv").read_text()
     with (out / "axis_profile.csv").open() as stream:

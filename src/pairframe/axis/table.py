@@ -56,7 +56,9 @@ def axis_rows(
         if axis.is_ambiguous and before is not None:
             axis = body_axis(result, reference=before)
     except AxisError as error:
-        return pd.DataFrame([{"pair_id": pair_id, "note": f"expected {error.expected}, got {error.got}"}]), None
+        return pd.DataFrame(
+            [{"pair_id": pair_id, "note": f"expected {error.expected}, got {error.got}; {error.fix}"}]
+        ), None
     return _rows_of(result, pair_id, axis, n_bins), axis
 
 
@@ -221,6 +223,12 @@ def read_profiles(out: Path) -> dict[str, pd.DataFrame]:
         return {}
     table = table[table["bin"].notna()]
     return {str(name): rows.reset_index(drop=True) for name, rows in table.groupby("pair_id", sort=False)}
+
+
+def read_radial(out: Path) -> pd.DataFrame | None:
+    """The radial profiles in a folder of results; None if the table is missing or damaged."""
+    table = _read(out / RADIAL_NAME)
+    return None if table is None or "pair_id" not in table.columns else table
 
 
 def with_rows_of(path: Path, pair_id: str, rows: pd.DataFrame | None) -> bytes | None:

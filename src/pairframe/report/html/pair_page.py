@@ -37,6 +37,7 @@ def pair_page(
     damage: str | None,
     *,
     has_flows: bool = False,
+    has_radial: bool = False,
     sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
@@ -56,6 +57,8 @@ def pair_page(
         Why the maps could not be read.
     has_flows : bool
         Whether the flows between labels are drawn.
+    has_radial : bool
+        Whether a radial profile is drawn.
     sweep : str, optional
         Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
@@ -72,6 +75,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        has_radial=has_radial,
         sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
