@@ -18,15 +18,18 @@ from pairframe.report.figures import (
     AXIS_SIZE_IN,
     CREATED_COLOUR,
     DESTROYED_COLOUR,
+    RADIAL_SIZE_IN,
     SOURCE_COLOUR,
     SPEED_MAP,
     TARGET_COLOUR,
     axis_figure,
     convergence_plot,
     flow_figure,
+    is_radial,
     motion_figure,
     motion_size_in,
     new_figure,
+    radial_figure,
     strain_figure,
     strain_size_in,
     summary_figure,
@@ -54,9 +57,10 @@ from pairframe.types import Float
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
     from PIL import Image
 
-PICTURES_VERSION = 5  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 6  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -188,9 +192,20 @@ def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
         files.replace_file(folder / "flows.png", flow_png(table), flush=False)
 
 
+def make_radial_picture(profile: pd.DataFrame, folder: Path) -> None:
+    """Draw the radial profile of a pair; an old picture is removed if there is none."""
+    (folder / "radial.png").unlink(missing_ok=True)
+    if is_radial(profile):
+        drawn = _figure_png(radial_figure(profile, new_figure(*RADIAL_SIZE_IN)))
+        files.replace_file(folder / "radial.png", drawn, flush=False)
+
+
 def flow_png(table: pd.DataFrame) -> bytes:
     """PNG of the flows between labels; see `flow_figure`."""
-    figure = flow_figure(table, new_figure(11.0, 5.0))
+    return _figure_png(flow_figure(table, new_figure(11.0, 5.0)))
+
+
+def _figure_png(figure: Figure) -> bytes:
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=DPI, facecolor="white")
     return content.getvalue()
@@ -283,9 +298,7 @@ def sweep_png(sweep: Sweep) -> bytes:
     """PNG of the figure of a sweep."""
     figure = new_figure(*sweep_size_in(sweep))
     sweep_figure(sweep, figure)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
-    return content.getvalue()
+    return _figure_png(figure)
 
 
 def _png(image: Image.Image) -> bytes:
