@@ -65,7 +65,7 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
         return
     for one in summaries[:MOST_LINES]:
         name = f"{visible(one['series'])}: " if one["series"] else ""
-        flicker = f"{number(one['flicker_percent_of_created'])} % of the created area is flicker"
+        flicker = f"{number(one['flicker_percent_of_created'])} % of the new area is flicker"
         over = "" if one["time_unit"] == "frame" else f" over {number(one['duration'])} {one['time_unit']}"
         words = f"{one['frames']} frames{over}, net growth {number(one['net_growth_percent'])} %"
         typer.echo(f"{name}{words}, {flicker}")
