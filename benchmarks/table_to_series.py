@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,13 +83,13 @@ def whole_path(table: Path, folder: Path, jobs: int | None) -> tuple[dict[str, d
 
     def step(name: str, job: Callable[[], Any]) -> Any:
         ticks[0] = 0
-        began = perf_counter()
+        began, cpu = perf_counter(), cpu_seconds()
         with PeakMemory().watched() as peak:
             answer = job()
-        found[name] = {"seconds": perf_counter() - began, "peak_mb": peak.mb, "progress_reports": float(ticks[0])}
-        print(
-            f"{name}: {found[name]['seconds']:.1f} s, peak {peak.mb:.0f} MB, {ticks[0]} reports of progress", flush=True
-        )
+        seconds, cpu = perf_counter() - began, cpu_seconds() - cpu
+        found[name] = {"seconds": seconds, "cpu_s": cpu, "peak_mb": peak.mb, "progress_reports": float(ticks[0])}
+        words = f"{seconds:.1f} s, {cpu:.1f} s of CPU, peak {peak.mb:.0f} MB, {ticks[0]} reports of progress"
+        print(f"{name}: {words}", flush=True)
         return answer
 
     options: dict[str, Any] = {"canvas_hw": CANVAS_HW, "px_size_um": PX_SIZE_UM, "landmark": "yolk", "allow_flip": True}
@@ -108,8 +109,14 @@ def whole_path(table: Path, folder: Path, jobs: int | None) -> tuple[dict[str, d
     return found, aligned
 
 
-def pairs_alone(folder: Path, jobs: int | None) -> float:
-    """Seconds of `compare_many` on the same pairs."""
+def cpu_seconds() -> float:
+    """CPU time of this process and of the workers that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def pairs_alone(folder: Path, jobs: int | None) -> tuple[float, float]:
+    """Seconds, and those of CPU, of `compare_many` on the same pairs."""
     rows = ResultStore(folder / "results").table()
     config = pf.TransportConfig(px_size_um=PX_SIZE_UM, reach_um=float(rows["reach_um"].iloc[0]))
     frames = pd.read_csv(folder / "aligned" / "aligned.csv")
@@ -117,11 +124,10 @@ def pairs_alone(folder: Path, jobs: int | None) -> float:
     pairs = [
         (folder / "aligned" / a[1], folder / "aligned" / b[1]) for _, series in by_series for a, b in pairwise(series)
     ]
-    began = perf_counter()
+    began, cpu = perf_counter(), cpu_seconds()
     n = sum(1 for _ in iter_results(pairs, config, jobs=jobs))
-    seconds = perf_counter() - began
     assert n == len(rows) == len(pairs)
-    return seconds
+    return perf_counter() - began, cpu_seconds() - cpu
 
 
 def wrong_poses(frames: list[PlantedFrame], aligned: Any) -> dict[str, int]:
@@ -148,13 +154,15 @@ def main() -> None:
             folder = Path(name)
             table = write_mask_table(frames, folder)
             steps, aligned = whole_path(table, folder, given.jobs)
-            alone = pairs_alone(folder, given.jobs)
-            whole = sum(step["seconds"] for step in steps.values())
+            alone, alone_cpu = pairs_alone(folder, given.jobs)
+            whole, whole_cpu = (sum(step[name] for step in steps.values()) for name in ("seconds", "cpu_s"))
             written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
             poses = wrong_poses(frames, aligned)
-        rounds.append({"steps": steps, "whole_s": whole, "pairs_alone_s": alone, "ratio": whole / alone, **poses})
+        figures = {"whole_s": whole, "pairs_alone_s": alone, "ratio": whole / alone, "cpu_ratio": whole_cpu / alone_cpu}
+        rounds.append({"steps": steps, **figures, "written_mb": written, **poses})
         print(
-            f"whole {whole:.1f} s, pairs alone {alone:.1f} s: ratio {whole / alone:.2f}; {written:.0f} MB written; {poses}"
+            f"whole {whole:.1f} s, pairs alone {alone:.1f} s: ratio {whole / alone:.2f}; of CPU {whole_cpu:.1f} and "
+            f"{alone_cpu:.1f} s: {whole_cpu / alone_cpu:.2f}; {written:.0f} MB written; {poses}"
         )
     write_json("table_to_series", {"frames": given.frames, "canvas_hw": CANVAS_HW, "rounds": rounds})
 

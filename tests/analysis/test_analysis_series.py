@@ -363,6 +363,15 @@ def test_the_command_refuses_with_one_line_and_writes_nothing(tmp_path: Path) ->
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+def test_the_command_exits_with_1_if_a_pair_failed(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(t) for t in range(4)])
+    store.commit([failed_row("a 1", "it broke", extra={"series": "a", "frame": 1, "frame_target": 2})])
+    done = CliRunner().invoke(app, ["series", str(tmp_path), "--movies", "0"])
+    assert done.exit_code == 1
+    assert "1 of 3 steps have no certified comparison" in done.output
+    assert (tmp_path / "series.html").is_file()
+
+
 @pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")
 def test_real_cells_as_a_series(tmp_path: Path) -> None:
     labels = np.load(Path(os.environ["PAIRFRAME_DATA"]) / "laptrack_cell_segmentation_10f.npz")["labels"]

@@ -17,7 +17,6 @@ import numpy as np
 from pairframe import files
 from pairframe._version import __version__
 from pairframe.cohort.align.state import PAGE, REFERENCE, SHEET, read_state
-from pairframe.cohort.align.tasks import PREFIX
 from pairframe.cohort.inputs.manifest import read_frame_manifest
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.sources import ALIGNED_MANIFEST
@@ -28,6 +27,7 @@ from pairframe.report.figures.contact_sheet import MOST_TILES, Tile, contact_she
 from pairframe.report.html.assets import render
 from pairframe.results import disk
 from pairframe.results.formatting import number
+from pairframe.results.motion_words import COHORT_POSE as PREFIX
 from pairframe.results.schema import FAILED
 from pairframe.types import Float
 
