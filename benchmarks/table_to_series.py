@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import resource
 import tempfile
 from collections.abc import Callable, Iterator
@@ -105,14 +106,22 @@ def whole_path(table: Path, folder: Path, jobs: int | None) -> tuple[dict[str, d
         ),
     )
     curves = step("series table", lambda: pf.series_table(folder / "results", progress=tick))
-    step("series pages", lambda: write_series(curves, folder / "results", max_movies=10**6, progress=tick))
+    step("series pages", lambda: write_series(curves, folder / "results", max_movies=10**6, jobs=jobs, progress=tick))
     return found, aligned
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of the workers that have ended."""
+    """CPU time of this process and of its workers, also of those that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(one.ru_utime + one.ru_stime for one in used) + sum(map(_living_cpu_s, _children()))
+
+
+def _living_cpu_s(process: str) -> float:
+    try:
+        words = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def pairs_alone(folder: Path, jobs: int | None) -> tuple[float, float]:

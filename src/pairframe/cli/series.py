@@ -60,7 +60,7 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
             smooth_frames=job.smooth_frames,
             progress=now.step,
         )
-        page = write_series(table, job.out, max_movies=job.movies, progress=now.step)
+        page = write_series(table, job.out, max_movies=job.movies, jobs=None, progress=now.step)
         if (job.out / "report.html").is_file():
             from pairframe.report.html import write_report
 

@@ -98,9 +98,8 @@ def flicker(
 
 def take(places: Places, yx_px: Int, area: Float, reach_um: float) -> float:
     """Take areas (n,) of pixels (n, 2) out of the mass within the reach, nearest first; return how much was found."""
-    blocks, place = np.unique(yx_px // places.side_px, axis=0, return_inverse=True)
-    sums = np.asarray(np.bincount(place.ravel(), weights=area, minlength=len(blocks)), dtype=np.float64)
-    return _match(Places(blocks, places.side_px, places.px, sums), places, np.zeros(2), reach_um)
+    wanted = _in_blocks(yx_px, area, places.side_px, places.px)
+    return _match(wanted, places, np.zeros(2), reach_um)
 
 
 def _match(earlier: Places, later: Places, shift_yx_um: Float, reach_um: float) -> float:
@@ -139,7 +138,13 @@ def _blocks(mass: Float, px: float, origin_yx: tuple[int, int], reach_um: float)
     side = max(1, round(reach_um / px / BLOCKS_PER_REACH)) if np.isfinite(reach_um) else max(mass.shape)
     total = float(mass.sum())
     on = np.argwhere(mass > _LEAST * total) if total > 0 else np.zeros((0, 2), np.int64)
-    values = mass[tuple(on.T)]
-    blocks, place = np.unique((on - np.array(origin_yx)) // side, axis=0, return_inverse=True)
-    sums = np.bincount(place.ravel(), weights=values, minlength=len(blocks))
-    return Places(blocks, side, px, np.asarray(sums, dtype=np.float64))
+    return _in_blocks(on - np.array(origin_yx), mass[tuple(on.T)], side, px)
+
+
+def _in_blocks(yx_px: Int, mass: Float, side_px: int, px: float) -> Places:
+    """Sum the mass (n,) of pixels (n, 2) in blocks."""
+    blocks = yx_px // side_px
+    # One number per block: sorting pairs takes ten times as long.
+    keys, first, place = np.unique((blocks[:, 0] << 31) + blocks[:, 1], return_index=True, return_inverse=True)
+    sums = np.bincount(place, weights=mass, minlength=len(keys))
+    return Places(blocks[first], side_px, px, np.asarray(sums, dtype=np.float64))
