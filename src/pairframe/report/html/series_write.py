@@ -179,11 +179,16 @@ def _draw(drawings: list[_Drawing], out: Path) -> list[_Drawn]:
 
 def captions_of(rows: pd.DataFrame) -> list[str]:
     """Frame and time of every frame, as a picture shows them."""
+    from pandas.api.types import is_float_dtype
+
     unit = str(rows["time_unit"].iloc[0])
     frames = [str(frame)[:18] for frame in rows["frame"]]
     if unit == "frame":
         return [f"frame {frame}" for frame in frames]
-    return [f"{time:.4g} {unit}, frame {frame}" for time, frame in zip(rows["time"], frames, strict=True)]
+    times = [f"{time:.4g} {unit}" for time in rows["time"]]
+    if is_float_dtype(rows["frame"]):  # frames that are named by their time
+        return times
+    return [f"{time}, frame {frame}" for time, frame in zip(times, frames, strict=True)]
 
 
 def _steps(store: ResultStore, table: pd.DataFrame, rows: pd.DataFrame) -> tuple[Sequence[LightResult], str | None]:
