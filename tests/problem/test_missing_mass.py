@@ -34,12 +34,14 @@ def test_deficits_meet_their_neighbours_and_not_each_other() -> None:
     log_uv = [problem.log_u[0, i] + problem.log_v[0, i + 1] for i in (0, 100)]
     expected = sum(m * (1.0 + EPSILON * (np.log(m) - uv)) for m, uv in zip((0.25, 0.5), log_uv, strict=True))
     assert sum(moved.values) == pytest.approx(expected, rel=1e-12)
-    assert moved.share_a[[0, 100]] == pytest.approx([1.0, 1.0]) and moved.share_b[[1, 101]] == pytest.approx([1.0, 1.0])
+    assert moved.share_a[[0, 100]] == pytest.approx([1.0, 1.0])
+    assert moved.share_b[[1, 101]] == pytest.approx([1.0, 1.0])
 
 
 def test_the_rest_goes_farther() -> None:
     moved = move_missing(line_problem(), np.zeros((1, 120)), at(120, {0: 1.0}), at(120, {1: 0.25, 90: 0.75}))
-    assert moved.totals[0] == pytest.approx(0.25) and sum(moved.totals) == pytest.approx(1.0)
+    assert moved.totals[0] == pytest.approx(0.25)
+    assert sum(moved.totals) == pytest.approx(1.0)
     assert moved.share_b[[1, 90]] == pytest.approx([1.0, 1.0])
     entropy = sum(m * np.log(m) for m in (0.25, 0.75)) - sum(
         m * (line_problem().log_u[0, 0] + line_problem().log_v[0, j]) for m, j in ((0.25, 1), (0.75, 90))
@@ -51,7 +53,8 @@ def test_nothing_is_moved_for_more_than_it_costs_to_destroy_and_create_it() -> N
     missing_a, missing_b = at(120, {0: 1.0, 50: 0.5}), at(120, {90: 1.0, 52: 0.25})
     moved = move_missing(line_problem("partial", lam=100.0), np.zeros((1, 120)), missing_a, missing_b)
     assert sum(moved.totals) == pytest.approx(0.25)  # 90 px far costs 8100, and lambda is 100 on either side
-    assert moved.share_a[[0, 50]] == pytest.approx([0.0, 0.5]) and moved.share_b[[52, 90]] == pytest.approx([1.0, 0.0])
+    assert moved.share_a[[0, 50]] == pytest.approx([0.0, 0.5])
+    assert moved.share_b[[52, 90]] == pytest.approx([1.0, 0.0])
 
 
 def test_the_slope_of_the_potential_tells_where_mass_comes_from() -> None:
