@@ -29,7 +29,7 @@ from pairframe.problem import TransportConfig
 from pairframe.regions.keep import keep_flows, read_flows
 from pairframe.report.figures import summary_figure, summary_size_in, write_movie
 from pairframe.report.html import write_report
-from pairframe.report.html.pictures import figure_png
+from pairframe.report.html.pictures import drawn_png
 from pairframe.report.view import UNFINISHED
 from pairframe.results import ResultStore, Sweep, TransportResult, disk
 from pairframe.results.schema import Row, check_pair_id
@@ -221,7 +221,7 @@ def _draw(job: CompareJob, result: TransportResult, folder: Path, now: Activity)
     """The figure and the movie of this pair, under names that stay. Returns the figure, which the report shows too."""
     now.step("drawing the figure")
     draw = partial(summary_figure, frame_interval_min=job.frame_interval_min)
-    summary = figure_png(result, draw, summary_size_in(result))
+    summary = drawn_png(result, draw, summary_size_in(result))
     files.replace_file(folder / "summary.png", summary)
     now.step("drawing the movie")
     write_movie(result, folder / "movie.gif")

@@ -25,6 +25,7 @@ _MOST_PLAIN = 1  # rounds before mixing, while a potential that was carried betw
 _ROUGH = 1.5  # in eps: the largest plain step of a potential that is smooth enough for mixing
 _FAR = 0.5  # in eps: a translation farther than this is made by a plain round
 _SHORTER = 0.3  # of the smooth part of a step that was rejected
+_MOST_COST = 10.0  # of Newton steps, in budgets: a coarse level is not worth more
 _REJECTED = 3  # mixed steps, after which progress is judged from fewer rounds
 
 
@@ -49,6 +50,7 @@ class _Rounds:
         self._memory = Anderson(level.mass_a, max(_LEAST_DEPTH, min(DEPTH, affordable)))
         self._correction = Correction(level)
         self._newton = NewtonSteps(level)
+        self._may_use_newton = self._newton.cost <= _MOST_COST * watch.most_rounds
         self._residuals: list[float] = []
         self._rejected = 0
         self._is_newton = False
@@ -83,7 +85,7 @@ class _Rounds:
         """Whether it is time for Newton steps; once it is, it stays so while they succeed."""
         if not self._is_newton:
             self._is_newton = self._rounds_left() > min(self._newton.cost, self._watch.rounds_left)
-        return self._is_newton and self._newton.is_useful
+        return self._is_newton and self._may_use_newton and self._newton.is_useful
 
     def _rounds_left(self) -> float:
         """Rounds to the goal at the rate of the last few; inf if they brought nothing, 0 while it is too early to tell."""

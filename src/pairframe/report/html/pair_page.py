@@ -13,6 +13,7 @@ from pairframe.report.html.pictures import View
 from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
 from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
 from pairframe.results.formatting import number, scientific, share
+from pairframe.results.motion_words import COHORT_POSE
 from pairframe.results.row_units import units_of
 from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
@@ -87,7 +88,11 @@ def pair_page(
         certificate=_certificate(row, config),
         notices=notices_of(row),
         motion=motion_section(row),
-        labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
+        labels=[
+            (label_name(name), number(row[name]))
+            for name in carried
+            if row[name] is not None and not name.startswith(COHORT_POSE)  # said in the section about the pose
+        ],
         scalars=_scalars(row),
         length=units_of(row).length_text,
         config=config,

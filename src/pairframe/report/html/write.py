@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from pairframe import files
@@ -15,6 +14,7 @@ from pairframe.axis.table import read_profiles, read_radial
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.progress import Progress
 from pairframe.regions.keep import read_flows
+from pairframe.report.html.leftovers import remove_old_pages
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
 from pairframe.report.html.pictures import (
@@ -132,7 +132,7 @@ def write_report(
         )
         path = store.out / "report.html"
         files.replace_file(path, html.encode())
-        _remove_old_pages(folder, set(pages))
+        remove_old_pages(folder, pages, disk.is_group_name, lambda name: _OUR_PICTURES.fullmatch(name) is not None)
     return path
 
 
@@ -198,19 +198,3 @@ def _thumbnails(folder: Path, cohort: Cohort, views: dict[str, View]) -> list[st
             address = f"data:image/png;base64,{content}" if left >= 0 else f"pairs/{page}/thumbnail.png"
         found.append(address)
     return found
-
-
-def _remove_old_pages(folder: Path, pages: set[str]) -> None:
-    """Remove pages and pictures of replaced results; files with other names stay."""
-    for path in folder.iterdir():
-        name = path.name.removesuffix(".html")
-        if name in pages or not disk.is_group_name(name) or path.is_symlink():
-            continue
-        with suppress(OSError):  # a leftover does no harm
-            if path.is_dir():
-                for picture in path.iterdir():
-                    if _OUR_PICTURES.fullmatch(picture.name):
-                        picture.unlink()
-                path.rmdir()
-            else:
-                path.unlink()
