@@ -14,7 +14,6 @@ from pairframe.errors import ArgumentError
 from pairframe.tiled.inputs import check_storage, refuse_mapped
 from pairframe.types import Float
 
-
 _NEGLIGIBLE = 1e-12  # of the largest value of an image: as good as 0
 
 
