@@ -38,6 +38,7 @@ def pair_page(
     damage: str | None,
     *,
     has_flows: bool = False,
+    has_radial: bool = False,
     sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
@@ -57,6 +58,8 @@ def pair_page(
         Why the maps could not be read.
     has_flows : bool
         Whether the flows between labels are drawn.
+    has_radial : bool
+        Whether a radial profile is drawn.
     sweep : str, optional
         Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
@@ -73,6 +76,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        has_radial=has_radial,
         sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
@@ -107,7 +111,8 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     tiles = []
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
         mass, percent = row[f"total_mass_{kind}"], row[f"percent_{kind}"]
-        amount = f"{number(mass * per_px_um2)} {area}" if _is_area(row) else f"{number(mass)} mass"
+        shown = 0.0 if percent is not None and number(percent, "%") == "0" else mass  # no digits below the percents
+        amount = f"{number(shown * per_px_um2)} {area}" if _is_area(row) else f"{number(shown)} mass"
         below = percent is not None and row[floor] is not None and percent <= 100 * row[floor]
         tiles.append(
             {

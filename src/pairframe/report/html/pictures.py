@@ -18,15 +18,18 @@ from pairframe.report.figures import (
     AXIS_SIZE_IN,
     CREATED_COLOUR,
     DESTROYED_COLOUR,
+    RADIAL_SIZE_IN,
     SOURCE_COLOUR,
     SPEED_MAP,
     TARGET_COLOUR,
     axis_figure,
     convergence_plot,
     flow_figure,
+    is_radial,
     motion_figure,
     motion_size_in,
     new_figure,
+    radial_figure,
     strain_figure,
     strain_size_in,
     summary_figure,
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-PICTURES_VERSION = 5  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 6  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -184,6 +187,14 @@ def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
     (folder / "flows.png").unlink(missing_ok=True)
     if len(table):
         files.replace_file(folder / "flows.png", flow_png(table), flush=False)
+
+
+def make_radial_picture(profile: pd.DataFrame, folder: Path) -> None:
+    """Draw the radial profile of a pair; an old picture is removed if there is none."""
+    (folder / "radial.png").unlink(missing_ok=True)
+    if is_radial(profile):
+        drawn = figure_png(radial_figure(profile, new_figure(*RADIAL_SIZE_IN)), DPI)
+        files.replace_file(folder / "radial.png", drawn, flush=False)
 
 
 def flow_png(table: pd.DataFrame) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pairframe import files
-from pairframe.axis.table import read_profiles
+from pairframe.axis.table import read_profiles, read_radial
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.progress import Progress
 from pairframe.regions.keep import read_flows
@@ -24,6 +24,7 @@ from pairframe.report.html.pictures import (
     make_figures,
     make_flow_picture,
     make_pictures,
+    make_radial_picture,
     sweep_png,
 )
 from pairframe.report.html.report_page import report_page
@@ -86,7 +87,7 @@ def write_report(
     profiles = read_profiles(store.out) if with_figures else {}
     views: dict[str, View] = {}
     damage: dict[str, str] = {}
-    flows = read_flows(store.out)
+    flows, radial = read_flows(store.out), read_radial(store.out)
     with disk.write_errors(store.out):
         folder = store.out / "pairs"
         folder.mkdir(exist_ok=True)
@@ -111,6 +112,8 @@ def write_report(
                 damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"
             if flows is not None and (folder / page).is_dir():
                 make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
+            if radial is not None and (folder / page).is_dir():
+                make_radial_picture(radial[radial["pair_id"] == row["pair_id"]], folder / page)
             if row["pair_id"] in (sweeps or {}) and page in views:
                 _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
@@ -162,6 +165,7 @@ def _write_pages(
             views.get(page),
             damage.get(row["pair_id"]),
             has_flows=(folder / page / "flows.png").is_file(),
+            has_radial=(folder / page / "radial.png").is_file(),
             sweep=_sweep_words(folder / page),
             carried=cohort.carried,
             before=before,
