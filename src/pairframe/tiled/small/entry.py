@@ -121,7 +121,7 @@ def solve(
     if mass_a is None or mass_b is None or mask_a is None or mask_b is None:
         return None
     given, where = (mass_a, mass_b), (mask_a, mask_b)
-    make_ready()
+    make_ready(cost.dtype)
     over = tuple(loops.HARD if tau is None else tau / epsilon for tau in taus)
     stop = (stopping.max_iters, stopping.threshold, stopping.check_every)
     block_a, block_b = np.empty((plain.N_PLANES, batch, n)), np.empty((plain.N_PLANES, batch, m))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _GROUP_ENTRIES = 1 << 22  # of a cost that is stored for the solve
 _RECORD_ENTRIES = 1 << 21  # a longer record is written in a second run, when its length is known
 _lock = Lock()
-_is_ready = False
+_ready: set[torch.dtype] = set()
 
 
 def solve_small(
@@ -114,28 +114,24 @@ def stored_plan(cost: Cost, epsilon: float, log_a_hat: Tensor, log_b_hat: Tensor
     return _tensor(out, cost.dtype)
 
 
-def make_ready() -> None:
-    """Print a line if the loop has to be compiled first."""
-    global _is_ready
-    if _is_ready:
+def make_ready(dtype: torch.dtype) -> None:
+    """Load the loop for costs of that dtype, or compile it with a notice if it is not on disk yet."""
+    if dtype in _ready:
         return
+    name = str(dtype).removeprefix("torch.")
     with _lock:
-        notice = CompileNotice("the small solver", "", 15, "pairframe.tiled.small.", is_quiet=False)
+        notice = CompileNotice("the small solver", f" for {name} numbers", 10, "pairframe.tiled.small.", is_quiet=False)
         with install_listener("numba:compile", notice):
-            none, one = np.zeros((1, 0, 0)), np.zeros((1, 1))
-            for dtype in (np.float32, np.float64):
-                cost = np.zeros((1, 1, 1), dtype)
-                figures = np.zeros((1, loops.N_FIGURES))
-                sides, stop = (one, one, one, one), (1, 0.0, 1)
-                loops.solve_batch(
-                    cost, 1.0, *sides, (1.0, 1.0), stop, one.copy(), one.copy(), figures, none, none, none[0], 0, 1
-                )
-        _is_ready = True
+            none, one, figures = np.zeros((1, 0, 0)), np.zeros((1, 1)), np.zeros((1, loops.N_FIGURES))
+            ends = one.copy(), one.copy()
+            cost, sides, stop = np.zeros((1, 1, 1), name), (one, one, one, one), (1, 0.0, 1)
+            loops.solve_batch(cost, 1.0, *sides, (1.0, 1.0), stop, *ends, figures, none, none, none[0], 0, 1)
+        _ready.add(dtype)
 
 
 def _across_cores(cost: Cost, solve: Callable[[np.ndarray[Any, Any], int, int, int], None]) -> None:
     """Run `solve` over the batch, in threads if there is enough to do."""
-    make_ready()
+    make_ready(cost.dtype if isinstance(cost, DenseCost) else torch.float64)
     threads, batch = n_threads(), cost.batch
     group = max(1, _GROUP_ENTRIES // max(1, cost.n * cost.m))
     if isinstance(cost, DenseCost):
