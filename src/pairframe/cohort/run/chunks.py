@@ -69,7 +69,10 @@ def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
             mass_density(cleaned(mask.read(density=is_density), config), config.mass_mode)
             for mask in (task.source, task.target)
         )
-        return frame_of(a, b, config).work_shape_hw
+        if a.ndim != 2:
+            return None
+        height, width = frame_of(a, b, config).work_shape_hw
+        return height, width
     except _UNREADABLE:
         return None
 

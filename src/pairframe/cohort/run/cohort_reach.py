@@ -114,8 +114,11 @@ def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> tuple[float, Units]
         density = mass_density(mask, config.mass_mode, px_size_um)
         if not density.any():
             return None
-        scales = Scales(px_size_um or 1.0, config.downsample_factor, config.coord_scale, config.metric)
-        return default_reach_um(config, scales, typical_length(density) * scales.px_size_um), Units(px_size_um)
+        units = Units(px_size_um, density.ndim)
+        spacing = units.spacing if density.ndim == 3 else ()
+        scales = Scales(units.px_size, config.downsample_factor, config.coord_scale, config.metric, spacing)
+        length_um = typical_length(density, spacing=spacing) * scales.px_size_um
+        return default_reach_um(config, scales, length_um), units
     except (PairframeError, OSError, MemoryError):
         return None
 

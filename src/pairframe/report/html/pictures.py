@@ -116,7 +116,7 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     box, px_size = frame_box(seen), seen.transform.units.px_size
     length = round_length(0.25 * box.w * px_size)
     view = View(
-        frame_hw_px=box.shape,
+        frame_hw_px=(box.h, box.w),
         bar_length=length,
         bar_percent=100 * length / (box.w * px_size),
         full_mass=full_pixel_mass(seen),
