@@ -65,6 +65,10 @@ def _boundary_band(mask: Mask, width_px: float, spacing: Spacing) -> Float:
     distance_px = _distance_to_background_px(mask.values, spacing)
     # Pixels beside the background are at distance 1: they stay, however thin the band is.
     band = (distance_px > 0) & (distance_px <= max(1.0, width_px * _ROUNDING))
+    if max(spacing) > 1.0:  # beside the background, but farther away than a pixel
+        from scipy import ndimage
+
+        band |= mask.values & ~ndimage.binary_erosion(mask.values)
     return band.astype(np.float64)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -88,11 +89,18 @@ def volume_config(masks: Sequence[Mask], config: TransportConfig) -> TransportCo
     return replace(config, volume=True) if kinds == {True} and not config.volume else config
 
 
+def volume_options(config: TransportConfig) -> dict[str, Any]:
+    """Options of `read_mask` for a config: sides of a voxel win over metadata, which may miss an axis."""
+    if not config.volume:
+        return {}
+    return {"volume": True} | ({"px_size_um": config.px_size_um} if isinstance(config.px_size_um, tuple) else {})
+
+
 def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
     """A mask as it is, from an array or from a file."""
     if isinstance(mask, Mask):
         return mask
     is_density = config.mass.takes_density
     if isinstance(mask, str | os.PathLike):
-        return read_mask(mask, density=is_density)
+        return read_mask(mask, density=is_density, **volume_options(config))
     return Mask.from_array(mask, density=is_density, volume=config.volume)

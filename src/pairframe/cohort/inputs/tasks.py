@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pairframe.errors import ManifestError, MaskError, StoreRowError
 from pairframe.masks import CocoRle, Mask, canvas_shape, read_mask
 from pairframe.notices import Notice
+from pairframe.pipeline.read import volume_options
+from pairframe.problem import TransportConfig
 from pairframe.results.schema import BY_NAME, checked_extra
 
 Scalar = str | int | float | bool | None
@@ -61,10 +63,11 @@ class MaskRef:
     shape_hw: tuple[int, int] | None = None
     digest: FileDigest | None = field(default=None, compare=False, repr=False)
 
-    def read(self, *, density: bool = False) -> Mask:
-        """The mask; grey values as mass per pixel if `density` is true."""
+    def read(self, *, density: bool = False, config: TransportConfig | None = None) -> Mask:
+        """The mask; grey values as mass per pixel if `density` is true, as a volume if the config says so."""
         if self.rle is None:
-            return read_mask(self.spec, px_size_um=self.px_size_um, density=density, shape_hw=self.shape_hw)
+            options = {"px_size_um": self.px_size_um} | ({} if config is None else volume_options(config))
+            return read_mask(self.spec, density=density, shape_hw=self.shape_hw, **options)
         try:
             return Mask(self.rle.decode(), px_size_um=self.px_size_um, source=self.named, density=density)
         except MaskError as error:

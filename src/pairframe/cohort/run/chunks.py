@@ -66,7 +66,7 @@ def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     is_density = config.mass.takes_density
     try:
         a, b = (
-            mass_density(cleaned(mask.read(density=is_density), config), config.mass_mode)
+            mass_density(cleaned(mask.read(density=is_density, config=config), config), config.mass_mode)
             for mask in (task.source, task.target)
         )
         if a.ndim != 2:

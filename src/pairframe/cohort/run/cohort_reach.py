@@ -109,7 +109,7 @@ def _settings(config: TransportConfig) -> list[object]:
 def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> tuple[float, Units] | None:
     """The reach of a mask alone, and its units; None for an empty mask, or one that cannot be read: its pair says why."""
     try:
-        mask = cleaned(ref.read(density=config.mass.takes_density), config)
+        mask = cleaned(ref.read(density=config.mass.takes_density, config=config), config)
         px_size_um = config.px_size_um or mask.px_size_um
         density = mass_density(mask, config.mass_mode, px_size_um)
         if not density.any():
