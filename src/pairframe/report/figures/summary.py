@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pairframe.engines import Status
 from pairframe.report.figures.arrows import velocity_arrows
 from pairframe.report.figures.panels import cost_source_map, created_map, destroyed_map, pair_overlay, speed_map
+from pairframe.report.figures.volume import volume_figure, volume_size_in
 from pairframe.report.style import SMALL_SIZE, WARNING_COLOUR
 from pairframe.report.view import UNFINISHED, is_area
 from pairframe.results import TransportResult
@@ -30,15 +31,17 @@ def result_overview(result: TransportResult, figure: Figure) -> Figure:
     panels = (pair_overlay, velocity_arrows, created_map, destroyed_map)
     for panel, ax in zip(panels, figure.subplots(2, 2).ravel(), strict=True):
         panel(result, ax)
-    _headline(result, figure)
+    headline(result, figure)
     return figure
 
 
 def summary_figure(result: TransportResult, figure: Figure, *, frame_interval_min: float | None = None) -> Figure:
     """Six panels: the pair, how it moved and how far, what was created and destroyed, and the transport cost.
 
-    The minutes between the frames, if given, add a speed.
+    The minutes between the frames, if given, add a speed. A volume has panels of its own, see `volume_figure`.
     """
+    if result.transform.is_volume:
+        return volume_figure(result, figure)
     speed: Panel = partial(speed_map, frame_interval_min=frame_interval_min)
     rows, columns = _summary_grid(result)
     pairs: tuple[tuple[Panel, ...], ...] = (
@@ -53,12 +56,14 @@ def summary_figure(result: TransportResult, figure: Figure, *, frame_interval_mi
     panels = chain.from_iterable(pairs if columns == 2 else triples)
     for panel, ax in zip(panels, figure.subplots(rows, columns).ravel(), strict=True):
         panel(result, ax)
-    _headline(result, figure)
+    headline(result, figure)
     return figure
 
 
 def summary_size_in(result: TransportResult, width_in: float = 14.0) -> tuple[float, float]:
     """Width and height in inches of a figure that `summary_figure` fills well."""
+    if result.transform.is_volume:
+        return volume_size_in(result, width_in)
     crop = result.transform.pair_crop_box_yx
     rows, columns = _summary_grid(result)
     # Beside its picture a panel has a colour bar and its label, above and below it a title and a scale bar.
@@ -73,9 +78,10 @@ def _summary_grid(result: TransportResult) -> tuple[int, int]:
     return (3, 2) if crop.w > 1.8 * crop.h else (2, 3)
 
 
-def _headline(result: TransportResult, figure: Figure) -> None:
+def headline(result: TransportResult, figure: Figure) -> None:
+    """Two lines above the panels: the masses and lengths, and how sure the answer is; then the notices."""
     unit, gap = result.units.length_text, minus(f"{result.relative_gap:.1e}")
-    mass_unit = "px" if is_area(result) else "of mass"
+    mass_unit = ("voxels" if result.transform.is_volume else "px") if is_area(result) else "of mass"
     growth = "" if result.M_source == 0 else f" ({percent(result.M_target, result.M_source)} of the source)"
     lines = [
         f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "

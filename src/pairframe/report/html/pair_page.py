@@ -98,7 +98,7 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     units = units_of(row)
     moved, total = row["total_mass_moved"], row["M_source"]
     length, area = units.length_text, units.area_text
-    per_px_um2 = row["px_size_um"] ** 2 if row["px_size_um"] is not None else 1.0
+    per_px_um2 = _px_extent(row)
     tiles = []
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
         mass, percent = row[f"total_mass_{kind}"], row[f"percent_{kind}"]
@@ -223,6 +223,13 @@ def _scalars(row: PlainRow) -> list[dict[str, str]]:
         for column in COLUMNS
         if column not in ABOUT_THE_PAIR and column.name not in _HIDDEN
     ]
+
+
+def _px_extent(row: PlainRow) -> float:
+    """Area of a pixel, or volume of a voxel."""
+    if row["px_size_z_um"] is not None:
+        return float(row["px_size_z_um"] * row["px_size_y_um"] * row["px_size_x_um"])
+    return float(row["px_size_um"] ** 2) if row["px_size_um"] is not None else 1.0
 
 
 def _is_area(row: PlainRow) -> bool:
