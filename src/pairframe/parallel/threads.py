@@ -11,10 +11,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from threading import Lock
+
+from threadpoolctl import ThreadpoolController
 
 _SMALL = 100_000  # outputs; below it, a thread costs more than it saves
 _limit: ContextVar[int | None] = ContextVar("threads_limit", default=None)
 _pool: ThreadPoolExecutor | None = None
+_blas_lock = Lock()
 
 
 def n_threads() -> int:
@@ -52,6 +57,21 @@ def run_in_threads(work: Callable[[int, int], None], n_outputs: int) -> None:
         other.result()
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep dense linear algebra in this thread: those of BLAS spin while they wait for each other, on a busy machine for long.
+
+    The limit holds for the whole process, so one thread at a time may be inside.
+    """
+    with _blas_lock, _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 def _threads() -> ThreadPoolExecutor:
     global _pool
     if _pool is None:
@@ -60,9 +80,9 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def _forget_pool() -> None:
-    """Drop the pool in a forked child, where its threads do not exist."""
-    global _pool
-    _pool = None
+    """Drop the pool in a forked child, where its threads do not exist, and a lock that one of them may have held."""
+    global _pool, _blas_lock
+    _pool, _blas_lock = None, Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairframe.problem.problem import TransportProblem
-from pairframe.problem.rounding import Marginals, Mixture, round_to_feasible
+from pairframe.problem.rounding import Marginals, mixture, scale_into_marginals
 from pairframe.problem.translation import best_translation, optimal_translation
 from pairframe.types import Float
 
@@ -47,6 +47,8 @@ __all__ = [
     "optimal_translation",
     "plan_cost_plus_entropy",
 ]
+
+_NEAR = 1e-3  # relative gap at which it is certain that moving what is missing is better than destroying it
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,9 @@ def certificate(
         off_a = problem.penalty_a.residual(p[on_a], f[on_a] + shift, a)
         off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, b)
         dual = dual_value(problem, f + shift, g - shift, float(p[on_a].sum()))
-        found = _upper_bound(problem, _Plan(f, g, p, q, shift), marginals, stated or problem)
         if stated is not None:
             dual += _unavoidable(stated) - _unavoidable(problem)
+        found = _upper_bound(problem, _Plan(f, g, p, q, shift), dual, marginals, stated or problem)
     marginal_error = max(_nan_to_inf(off_a / problem.total_a), _nan_to_inf(off_b / problem.total_b))
     smaller_side_error = _nan_to_inf(max(off_a, off_b) / min(problem.total_a, problem.total_b))
     if not math.isfinite(found.upper):
@@ -191,37 +193,51 @@ class _Upper:
 
 
 def _upper_bound(
-    problem: TransportProblem, plan: _Plan, marginals: Marginals | None, stated: TransportProblem
+    problem: TransportProblem, plan: _Plan, dual: float, marginals: Marginals | None, stated: TransportProblem
 ) -> _Upper:
+    """A bound from the plan, made feasible where it is not; `dual` tells how good it is."""
     on_a, on_b = problem.support_a, problem.support_b
     a, b = problem.mass_a[on_a], problem.mass_b[on_b]
-    if not (problem.penalty_a.is_met(plan.p[on_a], a) and problem.penalty_b.is_met(plan.q[on_b], b)):
-        if marginals is None:
-            return _Upper(math.inf, math.nan)
-        moves_all = not problem.penalty_a.is_pinned(plan.f[on_a], plan.shift).any()
-        rounded = round_to_feasible(problem, plan.f, plan.g, plan.p, plan.q, marginals, moves_all_a=moves_all)
-        if isinstance(rounded, Mixture):
-            upper = rounded.bracket + _unavoidable(stated) + _avoidable(stated, rounded.p, rounded.q)
-            scale = _scale(stated, rounded.bracket, rounded.p, rounded.q)
-            return _Upper(upper + problem.epsilon * problem.total_reference, scale)
-        plan = _Plan(*rounded, plan.shift)
-    f, g = plan.f + plan.shift, plan.g - plan.shift
-    gap = problem.penalty_a.gap(plan.p[on_a], plan.f[on_a], a, plan.shift)
-    gap += problem.penalty_b.gap(plan.q[on_b], plan.g[on_b], b, -plan.shift)
-    dual = dual_value(problem, f, g, float(plan.p[on_a].sum()))
+    penalty_a, penalty_b = problem.penalty_a, problem.penalty_b
+    if penalty_a.is_met(plan.p[on_a], a) and penalty_b.is_met(plan.q[on_b], b):
+        return _upper_of_plan(problem, plan, stated)
+    if marginals is None:
+        return _Upper(math.inf, math.nan)
+    pinned_a = penalty_a.is_pinned(plan.f[on_a], plan.shift)
+    scaled = scale_into_marginals(problem, plan.f, plan.g, plan.p, plan.q, pinned_a, marginals)
+    plain = _Plan(scaled.f, scaled.g, scaled.p, scaled.q, plan.shift)
+    if not (penalty_a.is_hard and penalty_b.is_hard):
+        return _upper_of_plan(problem, plain, stated)
+    refilled = mixture(problem, scaled)
+    avoidable = _avoidable(stated, refilled.p, refilled.q)
+    upper = refilled.bracket + _unavoidable(stated) + avoidable + problem.epsilon * problem.total_reference
+    found = _Upper(upper, _scale(problem, refilled.bracket, avoidable, refilled.p))
+    if penalty_a.is_exact or penalty_b.is_exact or upper - dual <= _NEAR * found.scale:
+        return found
+    # Far from the optimum it may be better to destroy what is missing.
+    return min(found, _upper_of_plan(problem, plain, stated), key=lambda bound: bound.upper)
+
+
+def _upper_of_plan(problem: TransportProblem, plan: _Plan, stated: TransportProblem) -> _Upper:
+    """The bound of a plan that exceeds no hard side."""
+    on_a, on_b = problem.support_a, problem.support_b
     p, q = plan.p[on_a], plan.q[on_b]
+    gap = problem.penalty_a.gap(p, plan.f[on_a], problem.mass_a[on_a], plan.shift)
+    gap += problem.penalty_b.gap(q, plan.g[on_b], problem.mass_b[on_b], -plan.shift)
+    dual = dual_value(problem, plan.f + plan.shift, plan.g - plan.shift, float(p.sum()))
+    avoidable = _avoidable(stated, p, q)
     if stated is not problem:
-        gap += _avoidable(stated, p, q) - _avoidable(problem, p, q)
+        gap += avoidable - _avoidable(problem, p, q)
         dual += _unavoidable(stated) - _unavoidable(problem)
     if not (math.isfinite(gap) and math.isfinite(dual)):
         return _Upper(math.inf, math.nan)
     bracket = _bracket(problem, plan.f[on_a], plan.g[on_b], p, q)
-    return _Upper(dual + gap, _scale(stated, bracket, p, q), dual, gap)
+    return _Upper(dual + gap, _scale(problem, bracket, avoidable, p), dual, gap)
 
 
-def _scale(problem: TransportProblem, bracket: float, p: Float, q: Float) -> float:
-    """From the plan's transport and entropy without the constant, and its marginals (n,) and (m,)."""
-    return max(abs(bracket) + _avoidable(problem, p, q), problem.epsilon * float(p.sum()))
+def _scale(problem: TransportProblem, bracket: float, avoidable: float, p: Float) -> float:
+    """From the plan's transport and entropy without the constant, its avoidable penalties, and its marginal p, (n,)."""
+    return max(abs(bracket) + avoidable, problem.epsilon * float(p.sum()))
 
 
 def _avoidable(problem: TransportProblem, p: Float, q: Float) -> float:

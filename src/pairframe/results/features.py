@@ -204,8 +204,11 @@ def shift_response(result: TransportResult) -> tuple[float, float]:
 
 def _covariance(mass: Float, spacing: tuple[float, ...]) -> Float:
     """(ndim, ndim): of the positions of the mass, px^2."""
-    positions = np.argwhere(mass > 0) * np.array(spacing)
-    return np.atleast_2d(np.cov(positions.T, aweights=mass[mass > 0], bias=True))
+    on = mass > 0
+    positions, weights = np.argwhere(on) * np.array(spacing), mass[on] / mass[on].sum()
+    positions -= np.average(positions, axis=0, weights=weights)
+    # `np.cov` would wake the threads of BLAS, which spin.
+    return np.asarray(np.einsum("n,ni,nj->ij", weights, positions, positions))
 
 
 def _growth_rate(result: TransportResult) -> float:

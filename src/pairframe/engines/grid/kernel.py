@@ -20,6 +20,7 @@ from pairframe.types import Bool, Float, Index, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
 _DEPTH = {"float64": 550.0, "float32": 60.0}  # how far below its maximum a tile may reach in that precision
+_CHANNELS_AT_ONCE = 2  # of a volume: fewer repeat the sums, more take memory
 _REACH = 45.0  # the kernel is dropped past exp(-_REACH) when the cost of an order of axes is estimated
 
 
@@ -88,7 +89,16 @@ class SupportKernel:
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         """The log-sums (n_out,), and with the same weights the averages of `channels` (c, n_in) as (c, n_out)."""
-        return self._run(log_weight, np.asarray(channels, dtype=np.float64))
+        channels = np.asarray(channels, dtype=np.float64)
+        if len(self._passes) <= 2:
+            return self._run(log_weight, channels)
+        # The buffers of one channel of a volume are as large as those of all sums: a few at a time, and none are kept.
+        means = np.empty((len(channels), self.n_out))
+        for first in range(0, len(channels), _CHANNELS_AT_ONCE):
+            some = slice(first, first + _CHANNELS_AT_ONCE)
+            log_sum, means[some] = self._run(log_weight, channels[some])
+        self._buffers = {0: self._buffers[0]} if 0 in self._buffers else {}
+        return log_sum, means
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)

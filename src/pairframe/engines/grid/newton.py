@@ -24,6 +24,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from pairframe.engines.grid.level import Level, Round
 from pairframe.engines.grid.listing import list_plan
 from pairframe.engines.grid.smooth import Mesh, factored
+from pairframe.parallel.threads import one_blas_thread
 from pairframe.problem import Penalty
 from pairframe.types import Bool, Float, Int
 
@@ -38,8 +39,7 @@ _MOST_FAILURES = 3
 _PROGRESS, _MOST_IDLE = 0.9, 12  # steps in a row that leave the residual above this share of the best one
 _MOST_ROUNDS = 12  # of the active sets; a step that is not settled then is clipped to its box
 _MOST_DENSE = 1200  # unknowns up to which a dense factorisation is quicker than conjugate gradients
-# Unknowns up to which it is quicker than sparse factors too. Its threads wait for each other, which is slow on a busy machine.
-_FEW = 50
+_FEW = 50  # unknowns up to which it is quicker than sparse factors too
 _MOST_PAIRS = 60.0  # pairs of sources of one target, per unknown: a matrix as sparse as that has sparse factors
 _REGULAR = 1e-11  # of the diagonal: the constant may be free
 _CG_TOLERANCE = 1e-5
@@ -68,7 +68,8 @@ class NewtonSteps:
         entries = level.mass_a.size * min(level.mass_b.size, math.pi * _DEPTHS[0] * level.epsilon)
         self.cost = 8 + int(entries / _ENTRIES_PER_ROUND)
         self.window = min(self.cost, _MOST_WINDOW)
-        self.is_useful = True
+        fewest = level.mass_a.size * min(level.mass_b.size, math.pi * _DEPTHS[-1] * level.epsilon)
+        self.is_useful = fewest <= _MOST_ENTRIES
 
     def step(self, point: Round) -> Round | None:
         """The round after a Newton step, or None if that is no use."""
@@ -214,6 +215,7 @@ class _ReducedMatrix:
         self, plan: sparse.csr_matrix, turned: sparse.csr_matrix, diagonal: Float, hats: sparse.csr_matrix
     ) -> None:
         self._plan, self._turned, self._diagonal, self._hats = plan, turned, diagonal, hats
+        self._squares = sparse.csr_matrix((plan.data**2, plan.indices, plan.indptr), shape=plan.shape)
         self._pairs = float((np.diff(turned.indptr).astype(np.float64) ** 2).sum())
         self._coarse: Callable[[Float], Float] | None = None
 
@@ -227,7 +229,7 @@ class _ReducedMatrix:
         if self._coarse is None:
             self._coarse = self._coarse_solver(free, inverse_b)
         coarse, own = self._coarse, np.where(free, self._diagonal, 1.0)
-        own = np.maximum(own - np.asarray(self._plan.multiply(self._plan) @ inverse_b), 1e-3 * own)
+        own = np.maximum(own - np.asarray(self._squares @ inverse_b), 1e-3 * own)
 
         def apply(x: Float) -> Float:
             x = np.where(free, x, 0.0)
@@ -261,13 +263,14 @@ class _ReducedMatrix:
             found[free] = factored(matrix)(right[free] / root) / root
             return found
         dense = np.eye(n_free) - shares.toarray()
-        for regular in (_REGULAR, 1e-8, 1e-5, 1e-2):
-            try:
-                factors = cho_factor(dense + regular * np.eye(n_free))
-            except LinAlgError:  # rounding made it indefinite
-                continue
-            found[free] = cho_solve(factors, right[free] / root) / root
-            break
+        with one_blas_thread():
+            for regular in (_REGULAR, 1e-8, 1e-5, 1e-2):
+                try:
+                    factors = cho_factor(dense + regular * np.eye(n_free))
+                except LinAlgError:  # rounding made it indefinite
+                    continue
+                found[free] = cho_solve(factors, right[free] / root) / root
+                break
         return found
 
     def _coarse_solver(self, free: Bool, inverse_b: Float) -> Callable[[Float], Float]:

@@ -88,16 +88,20 @@ class Mesh:
         strides = [math.prod(sides[k + 1 :]) for k in range(len(sides))]
         first = sum(cell * stride for cell, stride in zip(cells, strides, strict=True))
         self.n_nodes, self.n_axes = math.prod(sides), len(axes)
+        # The correction is an approximation: in a volume, where a pixel has eight corners, single precision is enough.
+        kind = np.float64 if len(axes) <= 2 else np.float32
         self.corners: list[Int] = []
         self.hats: list[Float] = []
         self.slopes: list[list[Float]] = []
         for corner in product((0, 1), repeat=len(axes)):
-            along = [hat[upper] for hat, upper in zip(near, corner, strict=True)]
-            self.corners.append(first + sum(upper * stride for upper, stride in zip(corner, strides, strict=True)))
+            along = [hat[upper].astype(kind, copy=False) for hat, upper in zip(near, corner, strict=True)]
+            node = first + sum(upper * stride for upper, stride in zip(corner, strides, strict=True))
+            self.corners.append(node.astype(np.int32) if kind == np.float32 else node)
             self.hats.append(math.prod(along[1:], start=along[0]))
             self.slopes.append(
                 [
-                    math.prod(along[:k] + along[k + 1 :], start=1.0 if upper else -1.0) / np.full(first.size, width)
+                    math.prod(along[:k] + along[k + 1 :], start=1.0 if upper else -1.0)
+                    / np.full(first.size, width, kind)
                     for k, (upper, width) in enumerate(zip(corner, widths, strict=True))
                 ]
             )
