@@ -78,8 +78,8 @@ def test_a_slab_of_one_voxel_is_an_image(penalty: str) -> None:
     source = (y - 18) ** 2 + ((x - 20) / 1.4) ** 2 <= 9**2
     target = (y - 20) ** 2 + ((x - 25) / 1.4) ** 2 <= (9.0 if penalty == "balanced" else 10.0) ** 2
     extra = {"normalization": "each"} if penalty == "balanced" else {}
-    image = pf.compare(source, target, pf.TransportConfig(penalty=penalty, tol=1e-10, **extra))
-    slab = pf.compare(source[None], target[None], pf.TransportConfig(penalty=penalty, tol=1e-10, volume=True, **extra))
+    image = pf.compare(source, target, pf.TransportConfig(penalty=penalty, tol=1e-13, **extra))
+    slab = pf.compare(source[None], target[None], pf.TransportConfig(penalty=penalty, tol=1e-13, volume=True, **extra))
     for name in ("total_mass_created", "total_mass_destroyed", "total_mass_moved", "mean_displacement_um"):
         assert getattr(slab, name) == pytest.approx(getattr(image, name), rel=1e-12, abs=1e-12 * image.M_source), name
     for name in ("mass_created", "mass_destroyed", "cost_source"):

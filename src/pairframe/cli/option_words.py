@@ -29,7 +29,7 @@ HELP = {
     "normalization": "joint keeps growth; each gives both masks the mass 1 and spreads growth evenly.",
     "debias": "Correct the displacement for the bias of the blur.",
     "downsample_factor": "Pixels along the side of a work pixel.",
-    "pad": "Margin around both masks, pixels.",
+    "pad": "Margin around both masks, pixels; a quarter of it in volumes.",
     "crop_policy": "How to choose the frame: around both masks, a fixed box, or one of a few shapes.",
     "override_pair_bbox": "The box for --crop-policy fixed, pixels, ends excluded.",
     "bucket_shapes": "The shapes for --crop-policy bucketed, work pixels.",

@@ -25,6 +25,8 @@ __all__ = [
     "union_box",
 ]
 
+VOLUME_PAD = 4  # of a volume: a margin of one voxel for so many of `pad`
+
 Array = NDArray[np.generic]
 Boxes = tuple[Box | None, Box | None]
 
@@ -76,11 +78,15 @@ def check_pad(pad: Any) -> int:
 
 
 def union_box(boxes_ab: Boxes, pad: int, canvas_shape: tuple[int, ...], spacing: tuple[float, ...] = ()) -> Box:
-    """The box around both objects, grown by `pad`, on the canvas; along an axis with long pixels, by fewer of them."""
+    """The box around both objects, grown by `pad`, on the canvas.
+
+    In a volume, whose `spacing` is given, a margin costs far more memory: it is a quarter of `pad`, and along an axis with
+    long voxels fewer of them.
+    """
     first, *rest = [box for box in boxes_ab if box is not None]
     for box in rest:
         first = first.union(box)
-    return first.expand(tuple(math.ceil(pad / side) for side in spacing) or pad).clamp(canvas_shape)
+    return first.expand(tuple(math.ceil(pad / VOLUME_PAD / side) for side in spacing) or pad).clamp(canvas_shape)
 
 
 def make_divisible(box: Box, s: int, canvas_shape: tuple[int, ...]) -> Box:

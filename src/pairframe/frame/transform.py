@@ -125,7 +125,7 @@ class GridTransform:
         s : int
             Downsample factor, >= 1.
         pad : int
-            Canonical pixels added around both objects (clamped to the canvas; not with ``fixed``).
+            Canonical pixels added around both objects (clamped to the canvas; not with ``fixed``); a quarter of it in volumes.
         crop_policy : {"union", "fixed", "bucketed"}
             ``union``: the box around both. ``fixed``: `override_pair_bbox`. ``bucketed``: ``union``, then zero-padded in
             work space to one of `bucket_shapes`.

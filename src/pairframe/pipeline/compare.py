@@ -69,8 +69,10 @@ def compare(
         return compare_replicates(sources, targets, config, one)
     densities = read_pair(mask_a, mask_b, config, transform)  # type: ignore[arg-type]
     work = frame_pair(densities, transform)
+    if work.transform.is_volume:
+        del densities  # those of a large volume are gigabytes, and only the error bars of images need them again
     check_blur_of_strain(work)
-    shortage = memory_notice(work.transform, work.config)
+    shortage = memory_notice(work)
     if shortage is not None:  # now, because there may be no result to read it from
         warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
         work = replace(work, notices=(*work.notices, shortage))

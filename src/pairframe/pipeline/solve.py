@@ -15,6 +15,9 @@ from pairframe.pipeline.self_problem import SelfSolution, SelfStart, solve_self_
 from pairframe.problem import TransportProblem, state_problem
 from pairframe.types import Float
 
+# In a larger volume one solve at a time keeps all threads busy, and needs half of the memory.
+MOST_VOXELS_SIDE_BY_SIDE = 2**20
+
 SelfStarts = tuple[SelfStart, SelfStart]
 
 
@@ -117,7 +120,8 @@ def solve_with_self_problems(
             solve_self_problem(problem, "b", masses_work[1], backend, options, second),
         )
 
-    if n_threads() == 1 or not get_engine(backend).side_by_side:
+    is_large = len(problem.shape) > 2 and problem.mass_a.size > MOST_VOXELS_SIDE_BY_SIDE
+    if n_threads() == 1 or not get_engine(backend).side_by_side or is_large:
         return solve(problem, backend, options, start, progress), *self_problems()
     # The self-problems take about as long as the pair, so a second thread solves them at the same time.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairframe-self-problems") as executor:
