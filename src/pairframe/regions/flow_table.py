@@ -72,6 +72,10 @@ def flow_table(
     The plan is blurred: labels that touch exchange about 0.3 times the blur times the length of their common border, even if
     nothing moves. Flows below 1e-12 of the smaller label are left out.
     """
+    if result.transform.is_volume:
+        raise ArgumentError(
+            "a result of images", "one of volumes", "flows between labels are for images so far", "result"
+        )
     return flows_of(result, source_labels, target_labels, masks=masks).to_frame()
 
 

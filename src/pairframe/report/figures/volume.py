@@ -111,12 +111,12 @@ def depth_profile(result: TransportResult, ax: Axes) -> Axes:
         ax.step(z_um, profiles[name], color=colour, where="mid", label=name)
     ax.set_xlabel(f"z ({units.length_text})", fontsize=SMALL_SIZE)
     ax.set_ylabel("mass of a plane (voxels)" if result.config.mass.is_area else "mass of a plane", fontsize=SMALL_SIZE)
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.3 * max(1e-300, *(float(profile.max()) for profile in profiles.values())))
     ax.tick_params(labelsize=SMALL_SIZE)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.fill_between([], [], color=MOVED_COLOUR, lw=0, label="kept (in the sections)")
-    ax.legend(fontsize=SMALL_SIZE, frameon=False)
+    ax.legend(fontsize=SMALL_SIZE, frameon=False, loc="upper center", ncols=3)
     mark_unfinished(result, ax)
     return title(ax, "over depth")
 

@@ -169,6 +169,11 @@ def _error_bars(row: PlainRow) -> list[dict[str, str]]:
 
 def _error_bars_words(row: PlainRow) -> str:
     """Where the error bars come from, and what they do not cover."""
+    if row["error_bar_draws"] is None and row["px_size_z_um"] is not None:
+        return (
+            "The bias of the method above is what it reports when nothing happens; it says nothing about the segmentation. Error bars "
+            "for the segmentation are not computed for volumes yet."
+        )
     if row["error_bar_draws"] is None:
         return (
             "No error bars were asked for. The bias of the method above is what it reports when nothing happens; it says nothing about "
