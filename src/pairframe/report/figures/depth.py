@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairframe.report.images import resized, to_image
+from pairframe.report.images import resized, rim, to_image
 from pairframe.report.style import SOURCE_COLOUR, TARGET_COLOUR, rgb
 from pairframe.report.view import Seen, compose
 from pairframe.report.volume import Section, depth_places, section
@@ -40,7 +40,5 @@ def plane_pictures(seen: Seen, cuts: list[Section], longest_px: int) -> Iterator
 
 def _rim_of(mask: Bool, size_wh: tuple[int, int]) -> Image.Image:
     from PIL import Image
-
-    from pairframe.report.figures.movie import rim
 
     return rim(resized(Image.fromarray(mask.astype(np.uint8) * 255), size_wh).point(lambda v: 255 * (v > 127)))

@@ -13,7 +13,7 @@ import numpy as np
 from pairframe import files
 from pairframe.errors import OutputError
 from pairframe.report.figures.depth import plane_pictures, plane_sections
-from pairframe.report.images import fitted, resized, to_image
+from pairframe.report.images import fitted, resized, rim, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
 from pairframe.report.style import (
     CREATED_COLOUR,
@@ -155,15 +155,6 @@ def _scale_and_time(
     text = f"{length:g} {result.units.length_text}"
     draw.text((14 + round(length / px_um), top), text, fill="black", font=font(12))
     draw.text((width - 8, top), when, fill="black", font=font(12), anchor="ra")
-
-
-def rim(mask: Image.Image) -> Image.Image:
-    """The outermost pixels of a mask, as a mask."""
-    from PIL import ImageChops, ImageFilter, ImageOps
-
-    # The edge of the frame is an edge of the mask too.
-    inner = ImageOps.expand(mask, border=1, fill=0).filter(ImageFilter.MinFilter(3))
-    return ImageChops.subtract(mask, inner.crop((1, 1, mask.width + 1, mask.height + 1)))
 
 
 def one_palette(pictures: list[Image.Image]) -> list[Image.Image]:

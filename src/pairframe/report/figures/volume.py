@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairframe.report.figures.axes import title
+from pairframe.report.figures.headline import headline
 from pairframe.report.style import (
     CREATED_COLOUR,
     CREATED_MAP,
@@ -48,8 +49,6 @@ def volume_size_in(result: TransportResult, width_in: float = VOLUME_WIDTH_IN) -
 
 def volume_figure(result: TransportResult, figure: Figure) -> Figure:
     """Six panels: sections across z, y and x, created and destroyed mass along z, and the mass of every plane."""
-    from pairframe.report.figures.summary import headline
-
     top, bottom = figure.subplots(2, 3)
     places = changed_centre(result.work)
     full = max(float(result.work.mass_source.max()), float(result.work.mass_target.max()))
