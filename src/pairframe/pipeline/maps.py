@@ -83,7 +83,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
     if work.transform.is_volume:
         for of in (solved.solution, solved.self_source.solution, solved.self_target.solution):
             of.problem.forget_grids()
-    part = feasible_part(plan).in_units_of(*solved.masses, solved.mass_scale)
+    part = feasible_part(plan, solved.masses, solved.mass_scale)
     noise_floors = (solved.self_source.noise_floor, solved.self_target.noise_floor)
     self_displacement: Float | None = None
     if problem.is_symmetric:

@@ -32,7 +32,7 @@ from pairframe.problem.objective import Marginals, unavoidable_translation
 from pairframe.types import Bool, Float
 
 COARSE_TOL = 1e-2  # a coarse level need not be better than what carrying it to the next one spoils
-COARSE_PINNED_TOL = 1e-3  # carried pins have to be nearly right
+COARSE_PINNED_TOL = 3e-3  # carried pins have to be nearly right
 COARSE_SUMS = 60
 _LIKELY = 0.1  # of tol: the residual at which the gap is likely to be within tol too
 _MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again

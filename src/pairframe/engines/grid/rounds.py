@@ -19,11 +19,13 @@ from pairframe.engines.grid.watch import Watch
 from pairframe.types import Float
 
 DEPTH = 15
+_LEAST_DEPTH, _MEMORY_BYTES = 6, 192 << 20  # of large problems, whose steps would take more memory than this
 _SAME_DUAL = 1e-11  # relative: smaller changes of the dual are rounding, and the residual decides
 _MOST_PLAIN = 1  # rounds before mixing, while a potential that was carried between grids is rough
 _ROUGH = 1.5  # in eps: the largest plain step of a potential that is smooth enough for mixing
 _FAR = 0.5  # in eps: a translation farther than this is made by a plain round
 _SHORTER = 0.3  # of the smooth part of a step that was rejected
+_MOST_COST = 10.0  # of Newton steps, in budgets: a coarse level is not worth more
 _REJECTED = 3  # mixed steps, after which progress is judged from fewer rounds
 
 
@@ -44,9 +46,11 @@ def run_rounds(level: Level, f: Float, watch: Watch, *, shift: float = 0.0, is_e
 class _Rounds:
     def __init__(self, level: Level, watch: Watch) -> None:
         self._level, self._watch = level, watch
-        self._memory = Anderson(level.mass_a, DEPTH)
+        affordable = _MEMORY_BYTES // (16 * level.mass_a.size)
+        self._memory = Anderson(level.mass_a, max(_LEAST_DEPTH, min(DEPTH, affordable)))
         self._correction = Correction(level)
         self._newton = NewtonSteps(level)
+        self._may_use_newton = self._newton.cost <= _MOST_COST * watch.most_rounds
         self._residuals: list[float] = []
         self._rejected = 0
         self._is_newton = False
@@ -81,7 +85,7 @@ class _Rounds:
         """Whether it is time for Newton steps; once it is, it stays so while they succeed."""
         if not self._is_newton:
             self._is_newton = self._rounds_left() > min(self._newton.cost, self._watch.rounds_left)
-        return self._is_newton and self._newton.is_useful
+        return self._is_newton and self._may_use_newton and self._newton.is_useful
 
     def _rounds_left(self) -> float:
         """Rounds to the goal at the rate of the last few; inf if they brought nothing, 0 while it is too early to tell."""

@@ -31,6 +31,8 @@ class Watch:
     ----------
     has_stalled : bool
         Whether the rounds ended for that reason.
+    most_rounds : float
+        Plain rounds that the whole budget allows.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Watch:
         self._level = level
         self._done = done
         self._on_round = on_round
+        self.most_rounds = max_sums / 2
         self._stop_at = level.n_sums + max_sums
         self._best: Round | None = None
         self._milestone = math.inf
