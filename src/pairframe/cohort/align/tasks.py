@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +91,14 @@ def masks_of(table: FrameTable, settings: AlignSettings) -> list[MaskOfCohort]:
     if taken:
         raise ManifestError(
             f"no columns that begin with {PREFIX}, which the alignment adds", repr(taken[0]), "align the first table"
+        )
+    twice = [key for key, count in Counter((one.series, one.name) for one in table.frames).items() if count > 1]
+    if twice:
+        series, frame_name = twice[0]
+        raise ManifestError(
+            "each frame of a series once",
+            f"frame {frame_name!r} twice in series {series!r}",
+            "correct the column of the frames, or give the lines another series",
         )
     found = []
     for frame in table.frames:
