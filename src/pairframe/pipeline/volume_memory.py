@@ -8,8 +8,8 @@ from pairframe.errors import FrameError
 from pairframe.notices import Notice, warning
 from pairframe.parallel.memory import available_bytes
 
-# Measured at 160^3 and 256^3 with balls, tubes, rods and sheets (docs/volumes.md), and rounded up.
-BYTES_PER_CANVAS_VOXEL, BYTES_PER_WORK_VOXEL, BYTES_PER_VOXEL_WITH_MASS = 30, 350, 300
+# Measured at 160^3 to 384^3 with balls, tubes and rods (docs/volumes.md), and rounded up.
+BYTES_PER_CANVAS_VOXEL, BYTES_PER_WORK_VOXEL, BYTES_PER_VOXEL_WITH_MASS = 30, 240, 210
 LARGE_SHARE = 0.5  # of the free memory: a larger comparison is announced
 
 
