@@ -73,6 +73,19 @@ def test_a_run_of_volumes_resumes(masks: list[Path], tmp_path: Path) -> None:
     assert "expected series of images, got volumes" in errors
 
 
+def test_a_table_may_have_the_sides_of_voxels(tmp_path: Path) -> None:
+    for k in range(2):
+        np.save(tmp_path / f"{k}.npy", ball(SHAPE, (6 + k, 13, 14), 9.0, VOXEL_UM))
+    (tmp_path / "table.csv").write_text('source,target,px_size_um\n0.npy,1.npy,"2,1,1"\n')
+    code, _, _ = invoke("run", tmp_path / "table.csv", "--out", tmp_path / "out", "--jobs", 1, "--no-report")
+    assert code == 0
+    assert ResultStore(tmp_path / "out").table()["mean_displacement_dz_um"][0] == pytest.approx(2.0, abs=1e-3)
+    (tmp_path / "bad.csv").write_text('source,target,px_size_um\n0.npy,1.npy,"2,0,1"\n')
+    code, _, errors = invoke("run", tmp_path / "bad.csv", "--out", tmp_path / "bad", "--jobs", 1)
+    assert code == 2
+    assert "Z,Y,X for a voxel" in errors
+
+
 def test_a_plain_stack_needs_volume_and_a_voxel_size_per_axis(tmp_path: Path) -> None:
     for k in range(2):
         np.save(tmp_path / f"{k}.npy", ball(SHAPE, (6 + k, 13, 14), 9.0, VOXEL_UM))

@@ -28,14 +28,14 @@ _FIX_OF_LENGTH = {
     "reach_um": 'give a positive number, or leave it out; if all mass must move, use penalty="balanced" with '
     'normalization="each"',
 }
-# Fields that have no meaning yet for volumes, and their defaults.
-_IMAGES_ONLY = {
-    "align": "none",
-    "strain": False,
-    "error_bars": False,
-    "min_area_um2": None,
-    "crop_policy": "union",
-    "max_support_points": None,
+# Fields that volumes do not have yet: their defaults, and what to do instead.
+_IMAGES_ONLY: dict[str, tuple[object, str]] = {
+    "align": ("none", "volumes are not aligned yet; shift them by whole voxels first, e.g. with numpy.roll"),
+    "strain": (False, "the strain of volumes is not computed yet"),
+    "error_bars": (False, "error bars of volumes are not computed yet"),
+    "min_area_um2": (None, "objects of volumes have no area; use largest, or drop small ones first"),
+    "crop_policy": ("union", "frames of volumes are the box around both masks; crop them first"),
+    "max_support_points": (None, "volumes are not sampled; use downsample_factor"),
 }
 _REACHES = ("reach_um", "marginal_relaxation", "moved_mass", "moved_share")
 
@@ -289,13 +289,10 @@ class TransportConfig:
 
     def _check_volume(self) -> None:
         """Refuse what is for images only."""
-        for name, plain in _IMAGES_ONLY.items():
+        for name, (plain, instead) in _IMAGES_ONLY.items():
             if self.volume and getattr(self, name) != plain:
                 raise ConfigError(
-                    f"{name}={plain!r} for volumes",
-                    repr(getattr(self, name)),
-                    f"leave it out: {name} is for images",
-                    name,
+                    f"{name}={plain!r} for volumes", repr(getattr(self, name)), f"leave it out: {instead}", name
                 )
 
     def _check_cleaning(self) -> None:
