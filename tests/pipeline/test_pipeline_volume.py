@@ -136,6 +136,29 @@ def test_a_volume_starts_from_the_previous_one(shifted: pf.TransportResult) -> N
     assert warm.motion.shift_yx == pytest.approx((5.0, 3.0, 4.0), abs=1e-4)
 
 
+def test_an_empty_volume_needs_no_solve() -> None:
+    source = ball((12, 20, 20), (6, 10, 10), 7.0)
+    result = pf.compare(source, np.zeros_like(source), pf.TransportConfig(px_size_um=VOXEL_UM))
+    assert result.status == "empty_target"
+    assert result.total_mass_destroyed == source.sum()
+    assert np.isnan(result.velocity_field).all()
+    assert np.isnan(result_row(result, "pair")["mean_displacement_dz_um"])
+
+
+def test_other_ways_to_ask_give_the_same_shift() -> None:
+    shape = (12, 26, 28)
+    source, target = ball(shape, (5, 11, 12), 7.0), ball(shape, (6, 13, 14), 7.0)
+    config = pf.TransportConfig(px_size_um=VOXEL_UM, debug=True)
+    there, back = pf.compare_many([(source, target), (target, source)], config, jobs=1)
+    assert there.motion.shift_yx == pytest.approx((2.5, 2.0, 2.0), abs=1e-5)
+    assert back.motion.shift_yx == pytest.approx((-2.5, -2.0, -2.0), abs=1e-5)
+    single = pf.compare(source, target, pf.TransportConfig(px_size_um=VOXEL_UM, dtype="float32"))
+    assert single.motion.shift_yx == pytest.approx((2.5, 2.0, 2.0), abs=1e-3)
+    assert pf.divergence(source, target, config) == pytest.approx(there.divergence)
+    part = pf.compare(source, target, pf.TransportConfig(px_size_um=VOXEL_UM, moved_share=0.9))
+    assert part.total_mass_moved == pytest.approx(0.9 * part.M_source, rel=1e-5)
+
+
 def test_the_motion_of_a_volume_has_four_exact_parts() -> None:
     rng = np.random.default_rng(3)
     before = rng.standard_normal((200, 3)) * (3.0, 2.0, 1.0)

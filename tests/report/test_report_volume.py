@@ -10,7 +10,8 @@ from PIL import Image
 
 import pairframe as pf
 from pairframe.report.figures import new_figure, summary_figure, summary_size_in, thumbnail, write_movie
-from pairframe.report.html.pictures import known_view, make_figures
+from pairframe.report.html.light import read_light
+from pairframe.report.html.pictures import known_view, make_figures, make_pictures
 from pairframe.report.napari import displacement_vectors, result_layers
 from pairframe.report.volume import changed_centre, depth_places, flattened, section
 from pairframe.testing import ball
@@ -74,6 +75,14 @@ def test_a_volume_has_a_figure_a_movie_and_pictures(grown: pf.TransportResult, t
     assert {"slices.png", "summary.png", "source.png", "created.png", "thumbnail.png"} <= names
     assert thumbnail(flattened(grown), 64).startswith(b"\x89PNG")
     assert "data:image/png" in grown._repr_html_()
+
+
+def test_a_large_cohort_draws_volumes_from_their_work_maps(grown: pf.TransportResult, tmp_path: Path) -> None:
+    grown.save(tmp_path / "store", pair_id="pair")
+    (group,) = (tmp_path / "store" / "maps.zarr").glob("*.zip")
+    view = make_pictures(read_light(group, "pair"), tmp_path / "pair")
+    assert len(view.slices_um) == len(depth_places(grown, 41))
+    assert not view.has_figures
 
 
 def test_napari_layers_of_a_volume_have_the_shape_of_its_voxels(grown: pf.TransportResult) -> None:
