@@ -66,7 +66,7 @@ def result_layers(
     local growth rate (images, hidden at first). Where lengths are in pixels the scale is 1.
     """
     transform, work = result.transform, result.work
-    scale = (result.units.px_size, result.units.px_size)
+    scale = result.units.px_sides
     metadata = {"pair_id": pair_id, "status": str(result.status), "advice": result.status.advice}
     is_mask = result.config.mass.is_area
 
@@ -88,7 +88,10 @@ def result_layers(
             layers.append((labels, properties(name, "label", opacity=0.4), "labels"))
         else:
             layers.append((mass, properties(name, "mass per pixel", opacity=0.5, colormap="gray"), "image"))
-    top = max(float(work.mass_source.max()), float(work.mass_target.max())) / transform.downsample_factor**2
+    top = (
+        max(float(work.mass_source.max()), float(work.mass_target.max()))
+        / transform.downsample_factor**transform.n_axes
+    )
     for name, mass, colours in (
         ("created", result.mass_created, "green"),
         ("destroyed", result.mass_destroyed, "bop orange"),
@@ -108,18 +111,20 @@ def result_layers(
 
 
 def displacement_vectors(result: TransportResult) -> Float:
-    """(N, 2, 2) start and displacement as (y, x) in canonical px, centres of pixels at integers; every k-th where known."""
+    """(N, 2, 2) start and displacement as (y, x) in canonical px, centres of pixels at integers; every k-th where known.
+
+    Of a volume (N, 2, 3), in voxels along each axis.
+    """
     known = result.velocity_valid
     step = 1
     while True:
-        ys, xs = np.mgrid[step // 2 : known.shape[0] : step, step // 2 : known.shape[1] : step]
-        on = known[ys, xs]
-        if int(on.sum()) <= MAX_ARROWS:
+        every = tuple(slice(step // 2, None, step) for _ in known.shape)
+        if np.count_nonzero(known[every]) <= MAX_ARROWS:
             break
         step += 1
-    starts = np.stack([ys[on], xs[on]], axis=-1).astype(np.float64)
-    shifts = result.field_in_frame[ys[on], xs[on]] / result.units.px_size
-    return np.stack([starts, shifts], axis=1)
+    starts = np.argwhere(known[every]) * step + step // 2
+    shifts = result.field_in_frame[tuple(starts.T)] / np.array(result.units.px_sides)
+    return np.stack([starts.astype(np.float64), shifts], axis=1)
 
 
 def _store_and_group(path: Path) -> tuple[ResultStore, str | None] | None:

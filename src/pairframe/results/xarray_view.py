@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pairframe import checks
 from pairframe.results.result import TransportResult
-from pairframe.results.variables import COORDINATES, attributes_of, variables_of
+from pairframe.results.variables import ALL_COORDINATES, attributes_of, variables_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,12 +19,12 @@ def to_xarray(result: TransportResult) -> xr.Dataset:
 
     Returns
     -------
-    Dataset with (y_um, x_um) maps on the canonical image; ``work_maps`` (10, Hw, Ww), all maps on the work grid, whose
+    Dataset with (y_um, x_um) maps on the canonical image, or (z_um, y_um, x_um) of a volume; ``work_maps`` (10, Hw, Ww), all maps on the work grid, whose
     attribute ``labels`` names what lies along the first dimension; scalars and provenance as attributes.
     """
     checks.library("xarray", "xarray", "to_xarray")
     import xarray as xr
 
     arrays = {v.name: (v.dims, v.values, v.attributes) for v in variables_of(result)}
-    coordinates = {name: arrays.pop(name) for name in COORDINATES}
+    coordinates = {name: arrays.pop(name) for name in ALL_COORDINATES if name in arrays}
     return xr.Dataset(arrays, coordinates, attributes_of(result))
