@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import reduce
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform, golden
 from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
-from pairframe.results.error_bars import ErrorBar, ErrorBars
-from pairframe.results.formatting import part_of, percent
+from pairframe.results.error_bars import ErrorBars
+from pairframe.results.formatting import part_of, percent, share_with_bias, span
 from pairframe.types import Bool, Float
 from pairframe.units import Units
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from pairframe.alignment import Pose
     from pairframe.maps.motion import Motion
@@ -390,7 +392,7 @@ class TransportResult(_FrozenArrays):
             moved += f", on average by {self.mean_displacement_um:.4g} {self.length_unit}"
         bars = self.error_bars
         if bars is not None and self.total_mass_moved > 0:
-            moved += f" ({_span(bars.mean_displacement_um, self.length_unit)})"
+            moved += f" ({span(bars.mean_displacement_um.low, bars.mean_displacement_um.high, self.length_unit)})"
         sides = (
             ("destroyed", "source", self.M_source, self.noise_floor, self.destroyed_is_noise),
             ("created", "target", self.M_target, self.noise_floor_target, self.created_is_noise),
@@ -398,10 +400,10 @@ class TransportResult(_FrozenArrays):
         lines = [moved]
         for what, of, whole, floor, is_noise in sides:
             part = self.total_mass_destroyed if what == "destroyed" else self.total_mass_created
-            line = f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
+            line = f"{what:<10} {part_of(part, whole):.6g} mass, {share_with_bias(part, whole, f'of the {of}', floor, is_noise)}"
             if bars is not None:
                 bar = bars.percent_destroyed if what == "destroyed" else bars.percent_created
-                line += f" ({_span(bar, '%')})"
+                line += f" ({span(bar.low, bar.high, '%')})"
             lines.append(line)
         return [
             *lines,
@@ -451,21 +453,29 @@ class TransportResult(_FrozenArrays):
 
         return repr_html(self)
 
+    def plot(self, kind: str = "summary", **options: Any) -> Figure:
+        """Draw it: ``"summary"``, ``"overview"``, ``"motion"``, ``"strain"``, ``"convergence"`` or ``"morph"``.
+
+        A notebook shows the figure; elsewhere, ``result.plot().savefig("pair.png")``. See `pairframe.report.plot_result`.
+        """
+        figure: Figure = import_module("pairframe.report.plot").plot_result(
+            self, kind, **options
+        )  # drawing comes later
+        return figure
+
     def __repr__(self) -> str:
         h, w = self.transform.canon_shape_hw
+        moved = (
+            f"moved by {self.mean_displacement_um:.4g} {self.length_unit}"
+            if self.total_mass_moved > 0
+            else "nothing moved"
+        )
+        created, destroyed = (
+            percent(self.total_mass_created, self.M_target),
+            percent(self.total_mass_destroyed, self.M_source),
+        )
+        return f"TransportResult({h} x {w} px: {moved}, {created} created, {destroyed} destroyed; {self.status})"
+
+    def __str__(self) -> str:
+        h, w = self.transform.canon_shape_hw
         return f"TransportResult on a {h} x {w} canvas\n{self.summary()}"
-
-
-def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
-    """A share of a mask as text, with the bias of the method where that is not negligible."""
-    if not whole > 0:
-        return f"none {of}"
-    if is_noise and floor > 0:
-        return f"below the bias of the method, {percent(floor, 1.0)} {of}"
-    bias = f" (bias of the method {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
-    return f"{percent(part, whole)} {of}{bias}"
-
-
-def _span(bar: ErrorBar, unit: str) -> str:
-    """An interval as text."""
-    return f"outlines: {bar.low:.3g} to {bar.high:.3g} {unit}"
