@@ -465,16 +465,17 @@ class TransportResult(_FrozenArrays):
 
     def __repr__(self) -> str:
         h, w = self.transform.canon_shape_hw
+        shares = [
+            ("created", self.total_mass_created, self.M_target),
+            ("destroyed", self.total_mass_destroyed, self.M_source),
+        ]
+        parts = [f"{percent(part, whole)} {what}" for what, part, whole in shares if whole > 0]
         moved = (
             f"moved by {self.mean_displacement_um:.4g} {self.length_unit}"
             if self.total_mass_moved > 0
             else "nothing moved"
         )
-        created, destroyed = (
-            percent(self.total_mass_created, self.M_target),
-            percent(self.total_mass_destroyed, self.M_source),
-        )
-        return f"TransportResult({h} x {w} px: {moved}, {created} created, {destroyed} destroyed; {self.status})"
+        return f"TransportResult({h} x {w} px: {', '.join([moved, *parts])}; {self.status})"
 
     def __str__(self) -> str:
         h, w = self.transform.canon_shape_hw
