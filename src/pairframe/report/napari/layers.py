@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.report.figures.arrows import Arrows, sample_objects
-from pairframe.report.style import CREATED_COLOUR, DESTROYED_COLOUR, SOURCE_COLOUR, TARGET_COLOUR
+from pairframe.report.style import CREATED_COLOUR, DESTROYED_COLOUR, SOURCE_COLOUR, TARGET_COLOUR, rgb
 from pairframe.results import TransportResult
 from pairframe.units import Units
 
@@ -122,22 +122,20 @@ def stacked_layers(pairs: Sequence[LayerMaps], *, prefix: str = "", visible: boo
             look = {"colormap": colour, "blending": "additive"}
             masks.append(layer(name, images[name], "image", "mass per pixel", **look))
     largest = max(pair.largest_mass for pair in pairs)
-    changes = [
-        layer(
-            name,
-            images[name],
-            "image",
-            "mass per pixel",
-            colormap=colour,
-            blending="additive",
-            contrast_limits=(0.0, largest),
-        )
-        for name, colour in (("created", CREATED_COLOUR), ("destroyed", DESTROYED_COLOUR))
-    ]
+    changes = []
+    for name, colour in (("created", CREATED_COLOUR), ("destroyed", DESTROYED_COLOUR)):
+        look = {"colormap": _fading(name, colour), "blending": "translucent", "contrast_limits": (0.0, largest)}
+        changes.append(layer(name, images[name], "image", "mass per pixel", **look))
     vectors, features = _vectors(pairs)
     width = float(np.median([pair.arrow_step_px for pair in pairs])) / STEPS_PER_WIDTH
     look = {"edge_width": round(width, 2), "edge_color": "white", "vector_style": "arrow", "features": features}
     return [*strain, *masks, *changes, layer("displacement", vectors, "vectors", "px", **look)]
+
+
+def _fading(name: str, colour: str) -> dict[str, Any]:
+    """A colour map from nothing to a colour, which keeps its hue over any other layer."""
+    red, green, blue = rgb(colour)
+    return {"name": name, "colors": [[red, green, blue, 0.0], [red, green, blue, 1.0]], "interpolation": "linear"}
 
 
 def displacement_vectors(result: TransportResult) -> NDArray[np.float64]:
