@@ -32,6 +32,8 @@ def main(results: Path, folder: Path) -> None:
         viewer.open(str(path), plugin=plugin)
         overlays = getattr(getattr(viewer, "canvas", None), "overlays", viewer)  # as of napari 0.9
         overlays.scale_bar.visible = True
+        QApplication.processEvents()
+        viewer.reset_view()
         found[name] = [layer_words(layer) for layer in viewer.layers]
         viewer.screenshot(str(folder / f"{name}.png"), canvas_only=False, flash=False)
         viewer.layers.clear()
