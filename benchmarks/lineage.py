@@ -82,7 +82,7 @@ def f1(count: np.ndarray) -> float:
 
 def planted(quick: bool) -> list[dict[str, Any]]:
     rows = []
-    for shift_px, n_scenes in ((3.0, 30), (6.0, 8)):
+    for shift_px, n_scenes in ((3.0, 30), (6.0, 30), (9.0, 8), (12.0, 8)):
         total: dict[str, np.ndarray] = {}
         events: dict[str, int] = {}
         for seed in range(1 if quick else n_scenes):

@@ -27,6 +27,7 @@ STEPS = {
     "tiled": "differentiable Sinkhorn",
     "engines": "solve",
     "maps": "read maps from the solution",
+    "losses": "compare images in training",
     "exact": "exact transport",
     "results": "keep and save results",
     "pipeline": "one comparison, step by step",

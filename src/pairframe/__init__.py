@@ -26,6 +26,7 @@ _HOME_OF = {
     "solve": "pairframe.engines",
     "backends": "pairframe.engines.backends",
     "PlanOperator": "pairframe.maps",
+    "ImageLoss": "pairframe.losses",
     "W2Bounds": "pairframe.exact",
     "w2": "pairframe.exact",
     "Sweep": "pairframe.results",

@@ -18,6 +18,7 @@ from pairframe.exact import w2 as w2
 from pairframe.frame import BoxYX as BoxYX
 from pairframe.frame import GridTransform as GridTransform
 from pairframe.frame import propose_bucket_shapes as propose_bucket_shapes
+from pairframe.losses import ImageLoss as ImageLoss
 from pairframe.maps import PlanOperator as PlanOperator
 from pairframe.masks import Mask as Mask
 from pairframe.masks import clean_mask as clean_mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from operator import index
@@ -15,6 +15,7 @@ import numpy as np
 from pairframe.errors import ArgumentError, MissingExtraError, PairframeError
 
 _LONGEST_SHOWN = 200  # characters of a value in a message
+_LONGEST_NAME = 40
 _LARGEST_INTEGER = 2**63 - 1  # of the tables and arrays that integers end up in
 
 
@@ -25,6 +26,14 @@ def shown(value: object) -> str:
         return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
     except (RecursionError, ValueError):  # ValueError: an integer of more than 4300 digits
         return f"a {type(value).__name__} that is too long to print"
+
+
+def listed(names: Iterable[object], most: int = 12) -> str:
+    """Names in quotes, the first of a long list, and how many there are in all."""
+    texts = [str(name) for name in names]
+    short = [repr(text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}...") for text in texts[:most]]
+    more = f", ... ({len(texts)} in all)" if len(texts) > most else ""
+    return ", ".join(short) + more
 
 
 def is_real_number(value: object) -> bool:

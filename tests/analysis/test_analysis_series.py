@@ -31,8 +31,10 @@ Masks = Sequence[np.ndarray[Any, Any]]
 
 
 def body(tip_px: float = 0.0) -> np.ndarray[Any, Any]:
-    """A disc with a snout to the right that is `tip_px` long."""
-    return disc(SHAPE, (27, 26), 15) | disc(SHAPE, (27, 36 + tip_px), 8)
+    """A disc with a snout to the right that grows by `tip_px`; what is once inside stays inside."""
+    rows, columns = np.ogrid[: SHAPE[0], : SHAPE[1]]
+    neck = (abs(rows - 27) <= 8) & (columns >= 26) & (columns <= 36 + tip_px)
+    return disc(SHAPE, (27, 26), 15) | disc(SHAPE, (27, 36 + tip_px), 8) | neck
 
 
 def rim(mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -97,6 +99,44 @@ def test_outlines_that_flicker_by_one_pixel_are_flicker_and_not_growth(tmp_path:
     # The area itself is off by the rim in every other frame, the curve without flicker is not.
     assert table["lasting_growth_um2"].max() <= base[-1] - base[0] + 1e-2
     assert table["net_growth_um2"].max() > 3 * (base[-1] - base[0])
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        pytest.param([body(1.0 * t) for t in range(13)], id="1 px per frame at the tip"),
+        pytest.param([body(3.0 * t) for t in range(9)], id="3 px per frame at the tip"),
+        pytest.param([disc(SHAPE, (27, 35), 10 + t) for t in range(13)], id="1 px per frame all round"),
+    ],
+)
+def test_flicker_is_found_however_fast_the_object_grows(tmp_path: Path, base: Masks) -> None:
+    masks = [one | (rim(one) if t % 2 else False) for t, one in enumerate(base)]
+    planted = sum(int(rim(one).sum()) for t, one in enumerate(base) if t % 2)
+    table = pf.series_table(store_of(tmp_path, masks))
+    assert table["flicker_total_um2"].iloc[-1] == pytest.approx(planted, rel=0.1)
+    grown = np.array([int(one.sum()) for one in base]) - int(base[0].sum())
+    assert table["net_growth_um2"].tolist() == [int(one.sum() - masks[0].sum()) for one in masks]
+    assert table["lasting_growth_um2"].to_numpy() == pytest.approx(grown, abs=0.2 * rim(base[0]).sum() + 6)
+    assert table["lasting_created_total_um2"].iloc[-1] == pytest.approx(grown[-1], abs=1e-2)
+    assert table["lasting_destroyed_total_um2"].iloc[-1] == pytest.approx(0, abs=1e-2)
+
+
+def test_bursts_and_pauses_of_growth_are_no_flicker(tmp_path: Path) -> None:
+    tips = [0, 1, 2, 10, 11, 12, 12, 13, 14]  # a burst into frame 3, a pause at frame 6
+    table = pf.series_table(store_of(tmp_path, [body(tip) for tip in tips]))
+    assert table["flicker_total_um2"].iloc[-1] == pytest.approx(0, abs=1e-2)
+
+
+def test_a_jittering_stage_is_no_flicker(tmp_path: Path) -> None:
+    places = [(0, 0), (1, -1), (0, 2), (-2, 1), (0, 0), (3, 2), (1, 1), (0, -2), (2, 0)]
+    still = store_of(tmp_path / "still", [np.roll(body(4), place, (0, 1)) for place in places])
+    assert pf.series_table(still)["flicker_total_um2"].iloc[-1] == pytest.approx(0, abs=1e-2)
+    swollen = [body(4) | (rim(body(4)) if t % 2 else False) for t in range(9)]
+    moving = store_of(
+        tmp_path / "moving", [np.roll(one, place, (0, 1)) for one, place in zip(swollen, places, strict=True)]
+    )
+    flicker = pf.series_table(moving)["flicker_total_um2"].iloc[-1]
+    assert flicker == pytest.approx(4 * rim(body(4)).sum(), rel=0.1)
 
 
 def test_a_ragged_outline_is_no_growth_and_its_pixels_are_counted(tmp_path: Path) -> None:
@@ -321,6 +361,15 @@ def test_the_command_refuses_with_one_line_and_writes_nothing(tmp_path: Path) ->
     assert "time that increases" in done.output
     assert "Traceback" not in done.output
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_the_command_exits_with_1_if_a_pair_failed(tmp_path: Path) -> None:
+    store = store_of(tmp_path, [body(t) for t in range(4)])
+    store.commit([failed_row("a 1", "it broke", extra={"series": "a", "frame": 1, "frame_target": 2})])
+    done = CliRunner().invoke(app, ["series", str(tmp_path), "--movies", "0"])
+    assert done.exit_code == 1
+    assert "1 of 3 steps have no certified comparison" in done.output
+    assert (tmp_path / "series.html").is_file()
 
 
 @pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")

@@ -87,3 +87,100 @@ def test_a_run_writes_the_profiles_of_all_pairs_and_keeps_them_complete(
     assert table["mass_moved"].sum() == pytest.approx(
         pd.read_parquet(out / "results.parquet")["total_mass_moved"].sum()
     )
+
+
+# --- landmark, bins, radial profiles ------------------------------------------------------------
+
+
+def test_a_landmark_turns_the_axis_round_and_bins_are_counted(masks: Path, tmp_path: Path) -> None:
+    out, eye = tmp_path / "out", np.zeros_like(BODY)
+    eye[16:22, 66:72] = True  # at the thin end
+    np.save(tmp_path / "eye.npy", eye)
+    words = ("--out", out, "--axis", "--axis-head", tmp_path / "eye.npy", "--bins", "8", "--no-report")
+    assert compare(masks / "t0.tif", masks / "t2.tif", *words).exit_code == 0
+    table = pd.read_csv(out / "axis_profile.csv")
+    assert len(table) == 8
+    assert (table["head"] == "landmark").all()
+    assert table["mass_created"].idxmax() == 0  # it grew at the end that the landmark calls the head
+    assert (table["target_axis_length_um"] > table["axis_length_um"] + 2).all()
+
+
+def test_a_landmark_that_does_not_fit_is_refused_before_anything_is_solved(masks: Path, tmp_path: Path) -> None:
+    beside, out = np.zeros_like(BODY), tmp_path / "out"
+    beside[:3, :3] = True
+    for name, array, words in (
+        ("beside", beside, "to lie on its mask"),
+        ("empty", np.zeros_like(BODY), "a landmark with pixels"),
+        ("small", beside[1:], "on the canvas of its mask"),
+    ):
+        np.save(tmp_path / f"{name}.npy", array)
+        done = compare(
+            masks / "t0.tif", masks / "t1.tif", "--out", out, "--axis", "--axis-head", tmp_path / f"{name}.npy"
+        )
+        assert done.exit_code == 2
+        assert words in " ".join(done.stderr.split())
+        assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--axis-head", "eye.npy"), "add --axis"),
+        (("--bins", "8"), "--axis or --radial with --bins"),
+        (("--axis", "--bins", "0"), "--bins"),
+        (("--radial", "square"), "centre"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(
+    words: tuple[str, ...], message: str, masks: Path, tmp_path: Path
+) -> None:
+    done = compare(masks / "t0.tif", masks / "t1.tif", "--out", tmp_path / "out", *words)
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_radial_profile_is_written_and_named(tmp_path: Path) -> None:
+    for name, radius in (("small", 15), ("large", 18)):
+        np.save(tmp_path / f"{name}.npy", disc((60, 60), (30, 30), radius))
+    out = tmp_path / "out"
+    done = compare(
+        tmp_path / "small.npy",
+        tmp_path / "large.npy",
+        "--out",
+        out,
+        "--radial",
+        "outline",
+        "--bins",
+        "9",
+        "--no-report",
+    )
+    assert done.exit_code == 0, done.output
+    assert str(out / "radial_profile.csv") in done.stdout
+    table = pd.read_csv(out / "radial_profile.csv")
+    outside = table["from_outline_low_um"] > -1e-9
+    assert len(table) == 9
+    assert table["mass_created"][outside].sum() > 0.8 * table["mass_created"].sum()
+
+
+def test_a_run_in_several_processes_writes_the_same_profiles(tmp_path: Path) -> None:
+    folder = tmp_path / "masks"
+    folder.mkdir()
+    for frame in range(9):
+        grown = np.pad(np.ones((12, 60 + frame), bool), 14)
+        canvas = np.zeros((40, 100), bool)
+        canvas[:, : grown.shape[1]] = grown
+        canvas[14:32, 14:30] = True
+        pf.write_mask(pf.Mask.from_array(canvas), folder / f"t{frame}.tif")
+    tables = []
+    for jobs in (1, 2):
+        out = tmp_path / f"out{jobs}"
+        options = RunOptions(
+            [str(folder)], out, jobs=jobs, axis=True, bins=6, radial="centre", regions=True, report=False
+        )
+        run_run(options, pf.TransportConfig())
+        names = ("axis_profile.csv", "radial_profile.csv", "flows.csv")
+        tables.append([pd.read_csv(out / name) for name in names])
+    for one, other in zip(*tables, strict=True):
+        pd.testing.assert_frame_equal(one, other, rtol=1e-6, atol=1e-6)
+    assert len(tables[0][0]) == 8 * 6

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.cli_masks import content
 from matplotlib.axes import Axes
@@ -16,9 +17,11 @@ from typer.testing import CliRunner
 import pairframe as pf
 from pairframe.cli import demo
 from pairframe.cli.app import app
+from pairframe.cli.demo_series import N_FRAMES
 from pairframe.report.figures import frame_overview, write_movie
 from pairframe.report.html import write_report
 from pairframe.results import ResultStore
+from pairframe.testing import planted_cohort
 
 SMALL_HW = (48, 108)
 
@@ -56,6 +59,14 @@ def test_the_demo_keeps_and_draws_eight_pairs_and_a_second_run_replaces_only_its
     for name in ("report.html", "pair_frame.png", "alignment.png", "tiny_and_huge.gif", "growing_embryo.gif"):
         assert (out / name).stat().st_size > 1000
     assert len(list((out / "pairs").glob("*.html"))) == len(demo.PAIRS)
+    from_table = out / "from_a_table"
+    curves = pd.read_csv(from_table / "results" / "series.csv")
+    truth = [np.count_nonzero(one.mask) * one.px_size_um**2 for one in planted_cohort(1, N_FRAMES, seed=4)]
+    assert curves["area_um2"].tolist() == pytest.approx(truth, rel=1e-9)
+    assert curves["time"].tolist() == [24.0 + 2 * t for t in range(N_FRAMES)]
+    assert (from_table / "aligned" / "contact_sheet.html").is_file()
+    assert len(list((from_table / "results" / "series").glob("*/movie.gif"))) == 1
+    assert "the fish grew by" in told
 
     (out / "masks" / "mine.txt").write_text("mine")
     demo.run_demo(out, quiet=True, shape_hw=SMALL_HW)

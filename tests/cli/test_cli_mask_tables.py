@@ -47,6 +47,19 @@ def test_a_table_of_run_lengths_is_compared_with_flows_between_structures(table:
     assert "1 skipped" in again[1]
 
 
+def test_a_structure_says_where_the_head_is_and_later_runs_keep_it(table: Path, tmp_path: Path) -> None:
+    out, words = tmp_path / "out", ("--jobs", 1, "--no-report")
+    code, text, errors = run("run", table, *COLUMNS, "--axis", "--axis-head", "yolk", "--bins", 5, "--out", out, *words)
+    assert code == 0, text + errors
+    before = (out / "axis_profile.csv").read_text()
+    with (out / "axis_profile.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["head"] for row in rows] == ["landmark"] * 5
+    assert float(rows[0]["head_x_um"]) < 96.0  # the yolk is in the left half, which ends at 96 um
+    assert run("run", table, *COLUMNS, "--out", out, *words)[0] == 0
+    assert (out / "axis_profile.csv").read_text() == before
+
+
 @pytest.mark.parametrize("command", ["run", "align"])
 def test_a_column_that_does_not_exist_is_one_line_and_nothing_is_written(
     command: str, table: Path, tmp_path: Path

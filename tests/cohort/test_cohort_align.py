@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,17 @@ import pytest
 from helpers.planted_table import write_table, wrong_poses
 
 import pairframe as pf
-from pairframe.cohort import AlignedCohort, read_tasks, run_cohort
+from pairframe.cohort import AlignedCohort, ColumnMap, read_tasks, run_cohort
 from pairframe.cohort.align.manifest import COLUMNS
+from pairframe.cohort.run.cohort_rim import with_rim
 from pairframe.errors import AlignError, ManifestError, StoreError
 from pairframe.report.html import write_contact_sheet
+from pairframe.report.html.pair_page import pair_page
 from pairframe.results import ResultStore
+from pairframe.results.cohort_table import read_cohort
+from pairframe.results.motion_words import pose_sentences
 from pairframe.testing import PlantedFrame, disc, embryo, planted_cohort
+from pairframe.units import Units
 
 CANVAS: dict[str, Any] = {"canvas_hw": (130, 300), "px_size_um": 5.0, "jobs": 1}
 Planted = tuple[list[PlantedFrame], AlignedCohort]
@@ -103,6 +109,52 @@ def test_run_takes_the_folder(planted: Planted, tmp_path: Path) -> None:
     sources = [frames[f"embryo1_{t}"] for t in (0, 1)]
     areas = [np.count_nonzero(one.mask) * one.px_size_um**2 for one in sources]
     assert list(table["area_source_um2"]) == pytest.approx(areas, rel=1e-9)
+
+
+def test_the_yolk_moves_along_and_serves_as_a_region(planted: Planted) -> None:
+    """It lies inside its mask, has its area, and is where the pose says."""
+    frames, done = planted
+    (task,) = [
+        one for one in read_tasks(done.out, columns=ColumnMap(structures=("yolk",))) if one.pair_id == "embryo1_2-3"
+    ]
+    for ref, (mask, structures), frame in zip(
+        (task.source, task.target),
+        ((task.source, task.structures[0]), (task.target, task.structures[1])),
+        (2, 3),
+        strict=True,
+    ):
+        (truth,) = [one for one in frames if (one.series, one.frame) == ("embryo1", frame)]
+        (aligned,) = [one for one in done.masks if one.mask_id == f"embryo1_{frame}"]
+        yolk, body = structures["yolk"].read(), mask.read()
+        assert yolk.shape_hw == (130, 300)
+        assert yolk.px_size_um == 5.0
+        assert np.count_nonzero(yolk.values) * 25 == pytest.approx(truth.yolk.sum() * truth.px_size_um**2, rel=0.03)
+        assert not (yolk.values & (body.values == 0)).any()
+        assert aligned.change is not None
+        there = aligned.change.of_points((np.argwhere(truth.yolk).mean(axis=0) + 0.5)[None] * truth.px_size_um)[0]
+        assert (np.argwhere(yolk.values).mean(axis=0) + 0.5) * 5.0 == pytest.approx(there, abs=2.0)
+        assert ref.failure is None
+
+
+def test_the_default_rim_of_an_aligned_cohort_is_a_pixel_of_the_images(planted: Planted) -> None:
+    frames, done = planted
+    tasks = read_tasks(done.out)
+    sizes = [one.px_size_um for one in frames]
+    found = with_rim(pf.TransportConfig(error_bars=True), tasks).rim_um
+    assert min(sizes) <= found <= max(sizes)
+    assert with_rim(pf.TransportConfig(), tasks).rim_um is None
+    assert with_rim(pf.TransportConfig(rim_um=7.0), tasks).rim_um == 7.0
+
+
+def test_pages_of_aligned_pairs_say_their_poses_in_words(planted: Planted, tmp_path: Path) -> None:
+    task = read_tasks(planted[1].out)[0]
+    run_cohort([task], tmp_path, pf.TransportConfig(downsample_factor=4), jobs=1)
+    (row,) = read_cohort(ResultStore(tmp_path)).rows
+    words = " ".join(pose_sentences(row, Units(5.0)))
+    assert re.search(r"aligned with the reference of their cohort before: the source was turned by [0-9.]+°", words)
+    page = pair_page(row, "page", None, None, carried=tuple(name for name in row if name.startswith("align_")))
+    assert "compared as given" not in page
+    assert "align_runner_up_iou" not in page
 
 
 def test_the_contact_sheet_shows_every_mask(planted: Planted) -> None:
@@ -203,6 +255,38 @@ def test_a_mask_that_cannot_be_aligned_is_recorded_and_the_others_go_on(
     assert troubled.failed == 5
 
 
+def test_run_gives_the_reason_of_a_failed_alignment(troubled: AlignedCohort, tmp_path: Path) -> None:
+    some = [task for task in read_tasks(troubled.out) if task.pair_id == "embryo1_0-1"]
+    run_cohort(some, tmp_path, jobs=1)
+    (row,) = ResultStore(tmp_path).table().to_dict("records")
+    assert row["status"] == "failed"
+    assert "its alignment failed: AlignError: expected a mask of at least 9 pixels" in row["error"]
+
+
+def test_a_structure_that_cannot_be_moved_along_is_flagged(tmp_path: Path) -> None:
+    lines = ["path,series,frame,eye"]
+    for t, shape in enumerate([(80, 120), (80, 120), (70, 120)]):
+        pf.write_mask(pf.Mask.from_array(embryo((80, 120), length_px=60 + t, thickness_px=12)), tmp_path / f"{t}.tif")
+        pf.write_mask(pf.Mask.from_array(disc(shape, (40, 50), 4)), tmp_path / f"eye{t}.tif")
+        lines.append(f"{t}.tif,a,{t},eye{t}.tif")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    columns = ColumnMap(structures=("eye",))
+    done = pf.align_cohort(tmp_path / "t.csv", tmp_path / "out", canvas_hw=(90, 130), columns=columns, jobs=1)
+    assert [[flag.code for flag in one.flags if flag.code == "structure"] for one in done.masks] == [
+        [],
+        [],
+        ["structure"],
+    ]
+    assert "on the canvas of its mask, 80 x 120 px" in done.masks[2].flags[-1].words
+    assert [row["eye"] for row in rows_of(tmp_path / "out")] == [
+        "structures/1_eye/a_0.tif",
+        "structures/1_eye/a_1.tif",
+        "",
+    ]
+    again = pf.align_cohort(tmp_path / "t.csv", tmp_path / "out", canvas_hw=(90, 130), columns=columns, jobs=1)
+    assert (again.written, again.skipped) == (1, 2)
+
+
 def test_a_missing_landmark_and_an_odd_mask_are_flagged_and_kept(troubled: AlignedCohort) -> None:
     flags = {one.mask_id: [flag.code for flag in one.flags] for one in troubled.masks if one.error is None}
     assert flags["embryo1_4"] == ["landmark_missing"]
@@ -265,7 +349,11 @@ def test_a_scale_is_recorded_and_not_applied(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        ({"landmark": "yoke"}, ManifestError, "a column 'yoke' in 'frames.csv', named as the one for a landmark"),
+        (
+            {"landmark": "yoke"},
+            ManifestError,
+            "a column 'yoke' in 'frames.csv', named as the one for a structure, such as a landmark",
+        ),
         ({"canvas_hw": (0, 5)}, AlignError, "canvas_hw to be an integer >= 1"),
         ({"canvas_hw": 5}, AlignError, "canvas_hw to be two integers"),
         ({"kind": "affine"}, AlignError, "kind to be one of"),

@@ -145,9 +145,10 @@ def test_a_symmetric_plan_takes_the_short_way_to_the_same_books(monkeypatch: pyt
 
 def test_a_part_keeps_its_books_in_other_units() -> None:
     problem = random_problem(6, ratio=2.0)
-    part = feasible_part(PlanOperator(problem, *np.random.default_rng(3).normal(5, 5, (2, *SHAPE))))
+    plan = PlanOperator(problem, *np.random.default_rng(3).normal(5, 5, (2, *SHAPE)))
+    part = feasible_part(plan)
     mass_a, mass_b = problem.mass_a * 7e5, problem.mass_b * 9e5  # more than the plan's share on one side
-    scaled = part.in_units_of(mass_a, mass_b, 7e5)
+    scaled = feasible_part(plan, (mass_a, mass_b), 7e5)
     assert scaled.transported + scaled.destroyed.sum() == pytest.approx(7e5, rel=1e-13)
     assert scaled.transported + scaled.created.sum() == pytest.approx(18e5, rel=1e-13)
     assert scaled.transport_cost == pytest.approx(part.transport_cost * 7e5, rel=1e-13)
@@ -155,9 +156,10 @@ def test_a_part_keeps_its_books_in_other_units() -> None:
 
 def test_a_part_that_one_side_cannot_hold_is_cut_on_both() -> None:
     problem = random_problem(6)
-    part = feasible_part(PlanOperator.of(solve(problem)))
+    plan = PlanOperator.of(solve(problem))
+    part = feasible_part(plan)
     short = 0.9 * part.left  # less than the plan takes
-    cut = part.in_units_of(short, problem.mass_b, 1.0)
+    cut = feasible_part(plan, (short, problem.mass_b))
     assert cut.transported < 0.95 * part.transported
     assert cut.left.sum() == pytest.approx(cut.transported, rel=1e-13)
     assert cut.arrived.sum() == pytest.approx(cut.transported, rel=1e-13)

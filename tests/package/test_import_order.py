@@ -35,6 +35,7 @@ ORDER = [
     "tiled",
     "engines",
     "maps",
+    "losses",
     "exact",
     "results",
     "pipeline",
@@ -75,7 +76,7 @@ def import_violations(module: Path) -> list[str]:
     here = module.parts[0].removesuffix(".py")
     if here not in ORDER:
         return [f"{module}: {here} has no place in the data flow"]
-    allowed = {here} if here in STANDS_ALONE else set(ORDER[: ORDER.index(here) + 1])
+    allowed = {here, "compiler"} if here in STANDS_ALONE else set(ORDER[: ORDER.index(here) + 1])
     imported = sorted(imported_modules(PACKAGE / module))
     return [f"{module} imports {name}" for name in imported if name.split(".")[1] not in allowed]
 

@@ -174,7 +174,7 @@ def test_one_side_may_have_a_single_segmentation() -> None:
     assert bars is not None
     assert bars.n_draws == 2
     growth = np.array([100 * (1 - PAIR[0].sum() / mask.sum()) for mask in (PAIR[1], other)])
-    assert bars.percent_created.se == pytest.approx(interval_of_replicates("percent_created", growth).se)
+    assert bars.percent_created.se == pytest.approx(interval_of_replicates("percent_created", growth).se, rel=1e-5)
 
 
 def test_a_nested_list_of_numbers_is_one_mask() -> None:

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 import pairframe as pf
-from pairframe.axis.table import axis_rows, drawn_axis, read_profiles, to_csv
-from pairframe.report.figures import AXIS_SIZE_IN, axis_figure, new_figure, strain_figure, strain_size_in
+from pairframe.axis.table import axis_rows, drawn_axis, radial_rows, read_profiles, to_csv
+from pairframe.report.figures import (
+    AXIS_SIZE_IN,
+    RADIAL_SIZE_IN,
+    axis_figure,
+    new_figure,
+    radial_figure,
+    strain_figure,
+    strain_size_in,
+)
+from pairframe.report.figures.strain import rim_of
 from pairframe.report.html import write_report
 from pairframe.report.napari import result_layers
 
@@ -80,3 +89,27 @@ def test_other_programs_get_the_maps(result: pf.TransportResult, tmp_path: Path)
     result.save_csv(tmp_path / "maps.csv")
     header = (tmp_path / "maps.csv").read_text().splitlines()[0].split(",")
     assert header[-5:] == [*(f"dd{of}_d{by}" for of in "yx" for by in "yx"), "local_growth_rate"]
+
+
+def test_a_radial_profile_is_drawn_and_shown(result: pf.TransportResult, tmp_path: Path) -> None:
+    result.save(tmp_path)
+    for by, words in (("centre", "from the centre"), ("outline", "inside is negative"), ("angle", "up 90")):
+        rows = radial_rows(result, "pair", by, n_bins=6)
+        figure = radial_figure(rows, new_figure(*RADIAL_SIZE_IN))
+        assert words in figure.axes[1].get_xlabel()
+        assert len(figure.axes[0].patches) == 12
+    (tmp_path / "radial_profile.csv").write_bytes(to_csv(rows))
+    write_report(tmp_path)
+    (page,) = (tmp_path / "pairs").glob("*.html")
+    assert "Around the centre" in page.read_text()
+    (tmp_path / "radial_profile.csv").write_bytes(b"pair_id,bin\npair,2\n")
+    write_report(tmp_path)
+    assert "Around the centre" not in page.read_text()
+
+
+def test_the_rim_is_pale_unless_the_object_is_thin() -> None:
+    thin = np.pad(np.ones((9, 60), bool), 14)  # with a rim of 4 px on both sides, hardly anything lies deeper
+    assert not rim_of(pf.compare(thin, thin, pf.TransportConfig(strain=True))).any()
+    wide = np.pad(np.ones((40, 60), bool), 14)
+    rim = rim_of(pf.compare(wide, wide, pf.TransportConfig(strain=True)))
+    assert rim.sum() == 40 * 60 - 32 * 52

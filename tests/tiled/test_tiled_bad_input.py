@@ -99,7 +99,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "never looking": ({"check_every": 0}, "check_every to be an integer >= 1"),
     "a negative threshold": ({"threshold": -1.0}, "threshold to be a number >= 0"),
     "an unknown reference": ({"reference": "heat"}, "a reference: counting, product"),
-    "an unknown backend": ({"backend": "cuda"}, "a backend: auto, torch, triton"),
+    "an unknown backend": ({"backend": "cuda"}, "a backend: auto, compiled, torch, triton"),
 }
 
 

@@ -192,11 +192,9 @@ def test_after_equal_iterations_the_gradients_have_the_potentials_of_the_plain_s
                 cost, data.a, data.b, 0.05, tau_a=tau_a, tau_b=tau_b, grad=mode, grad_iters=2 * (mode == "truncated"),
                 **options,
             )  # fmt: skip
-            if mode == "unrolled":  # the same iterations, but sums in another order
-                tolerance = 1e-14 if dtype == torch.float64 else 2e-6
-                assert all(torch.allclose(one, other, 0.0, tolerance) for one, other in zip(ours, wanted, strict=True))
-            else:
-                assert all(torch.equal(one, other) for one, other in zip(ours, wanted, strict=True))
+            # The same iterations, but sums and logarithms of masses may be rounded in another way.
+            tolerance = 1e-14 if dtype == torch.float64 else 2e-6
+            assert all(torch.allclose(one, other, 0.0, tolerance) for one, other in zip(ours, wanted, strict=True))
 
 
 @pytest.mark.parametrize("mode", ["checkpoint", "implicit", "envelope", "unrolled"])

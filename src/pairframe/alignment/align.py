@@ -17,6 +17,7 @@ from pairframe.alignment.landmarks import landmark_clouds
 from pairframe.alignment.matching import Candidate, Matching
 from pairframe.alignment.plateau import by_thickness, settle
 from pairframe.alignment.pose import OtherPose, Pose, iou_of
+from pairframe.alignment.principal import with_axes_met
 from pairframe.alignment.proof import Proof
 from pairframe.alignment.proof import prove as prove_claim
 from pairframe.alignment.proof_passes import overlap_count
@@ -115,6 +116,9 @@ def align(
 
     if weight == "area":
         found = settle(matching, found, kind, lambda one: iou(_similarity(one, matching)))
+        if kind != "shift" and marks is None:
+            best = with_axes_met(found.best, matching, (masks[0].values, masks[1].values))
+            found = replace(found, best=best)
     proof = _proof(matching, found.best, claim, kind)
     if weight == "thickness":
         found = polish(found, by_thickness(matching), kind)

@@ -161,7 +161,7 @@ def body_axis(
         raise AxisError(
             f"an elongated mask, at least {LEAST_ELONGATION:g} times as long as wide",
             f"one {elongation:.2g} times as long as wide",
-            "a round object has no axis: use radial_profile",
+            "a round object has no axis: use radial_profile (--radial)",
             "mask",
         )
     at = np.argwhere(inside)

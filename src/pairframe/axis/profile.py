@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BINS = 1000
+RADIAL_BY = ("centre", "outline", "angle")
+RadialBy = Literal["centre", "outline", "angle"]
 
 
 def axis_profile(result: TransportResult, axis: BodyAxis | None = None, *, n_bins: int = 20) -> pd.DataFrame:
@@ -58,7 +60,7 @@ def axis_profile(result: TransportResult, axis: BodyAxis | None = None, *, n_bin
 def radial_profile(
     result: TransportResult,
     *,
-    by: Literal["centre", "outline", "angle"] = "centre",
+    by: RadialBy = "centre",
     centre_yx_um: tuple[float, float] | None = None,
     n_bins: int = 20,
 ) -> pd.DataFrame:
@@ -72,7 +74,7 @@ def radial_profile(
     centre_yx_um : (y, x), optional
         From the upper left corner of the image; the centroid of the source (of the target, if the source is empty).
     """
-    checks.choice(by, "by", ("centre", "outline", "angle"), error=AxisError)
+    checks.choice(by, "by", RADIAL_BY, error=AxisError)
     n_bins = checks.integer(n_bins, "n_bins", 1, MOST_BINS, error=AxisError)
     pixels = _Pixels(result)
     if not pixels.any:

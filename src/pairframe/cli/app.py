@@ -22,6 +22,7 @@ from pairframe.cli.columns import (
     WidthPxColumn,
     column_map,
 )
+from pairframe.cli.compare_options import CompareOptions
 from pairframe.cli.options import with_config_options
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import exit_codes, tolerate_any_name
@@ -89,69 +90,12 @@ def demo(
 
 @app.command()
 @with_config_options
-def compare(
-    source: Annotated[
-        str, typer.Argument(metavar="SRC", help="Source mask: a path, followed by @PAGE and :LABEL if needed.")
-    ],
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TGT",
-            help="Target mask on the same canvas (any with --align), e.g. labels.tif:3 or stack.tif@4:all.",
-        ),
-    ],
-    out: Output,
-    config: TransportConfig,
-    pair_id: Annotated[str, typer.Option(help="Name of the pair in the store.")] = "pair",
-    frame_interval_min: Annotated[
-        float | None,
-        typer.Option("--frame-interval", metavar="MIN", help="Minutes between the frames; adds speeds in µm/min."),
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite",
-            help="Write into a folder that is not empty. Replaces the pair of the same name, the report, summary.* and "
-            "movie.gif; other pairs and files stay.",
-        ),
-    ] = False,
-    axis: Annotated[
-        bool, typer.Option("--axis", help="Also sum the changes along the body axis, from head to tail.")
-    ] = False,
-    report: Annotated[bool, typer.Option(help="Write the report, a figure and a movie.")] = True,
-    regions: Annotated[
-        tuple[str, str],
-        typer.Option(
-            metavar="SRC TGT",
-            show_default=False,
-            help="Label images of both masks, or own for the labels (or pieces) of a mask itself; writes the mass that flows "
-            "between labels to flows.csv.",
-        ),
-    ] = ("", ""),
-    sweep: Annotated[
-        bool,
-        typer.Option("--sweep", help="Add a sweep over nine reaches, with a recommendation, to the page of the pair."),
-    ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@with_options_of(CompareOptions)
+def compare(options: CompareOptions, config: TransportConfig) -> None:
     """Compare two masks and write a store, a figure, a movie and a report."""
     from pairframe.cli.compare import CompareJob, run_compare
 
-    job = CompareJob(
-        source=source,
-        target=target,
-        out=out,
-        config=config,
-        pair_id=pair_id,
-        frame_interval_min=frame_interval_min,
-        overwrite=overwrite,
-        with_report=report,
-        regions=regions if any(regions) else None,
-        with_axis=axis,
-        with_sweep=sweep,
-    )
-    run_compare(job, as_json=as_json, quiet=quiet)
+    run_compare(CompareJob.of(options, config), as_json=options.as_json, quiet=options.quiet)
 
 
 @app.command()

@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING
 import typer
 
 from pairframe import checks, files
-from pairframe.axis.table import PROFILES_NAME, axis_rows, with_rows_of
+from pairframe.axis.profile import RadialBy
+from pairframe.axis.table import PROFILES_NAME, RADIAL_NAME
+from pairframe.cli.compare_options import CompareOptions
 from pairframe.cli.flows import flows_between_masks, region_labels
 from pairframe.cli.output import Draft, check_new_folder, drafted
+from pairframe.cli.profiles import check_profiles, head_of, write_pair_profiles
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
 from pairframe.cli.terminal import Activity, activity, output, print_places, say, say_warnings, visible
 from pairframe.cohort.inputs.interval import checked_frame_interval
 from pairframe.engines import Status
 from pairframe.errors import ArgumentError, PairframeError
+from pairframe.masks import Mask
 from pairframe.pipeline import compare, sweep
 from pairframe.problem import TransportConfig
 from pairframe.regions.keep import keep_flows, read_flows
 from pairframe.report.figures import summary_figure, summary_size_in, write_movie
 from pairframe.report.html import write_report
-from pairframe.report.html.pictures import figure_png
+from pairframe.report.html.pictures import drawn_png
 from pairframe.report.view import UNFINISHED
 from pairframe.results import ResultStore, Sweep, TransportResult, disk
 from pairframe.results.schema import Row, check_pair_id
@@ -53,6 +57,12 @@ class CompareJob:
         Label images of source and target for a flow table; "own" for the labels of the mask itself.
     with_axis : bool
         Also sum the changes along the body axis.
+    axis_head : str, optional
+        A landmark at the head, on the canvas of the source.
+    bins : int, optional
+        Of the profiles.
+    radial : {"centre", "outline", "angle"}, optional
+        Also sum the changes around the centre.
     with_sweep : bool
         Add a sweep over reaches to the page.
     """
@@ -67,6 +77,9 @@ class CompareJob:
     with_report: bool = True
     regions: tuple[str, str] | None = None
     with_axis: bool = False
+    axis_head: str | None = None
+    bins: int | None = None
+    radial: RadialBy | None = None
     with_sweep: bool = False
 
     def __post_init__(self) -> None:
@@ -76,6 +89,27 @@ class CompareJob:
             checked_frame_interval(self.frame_interval_min)
         if self.with_sweep and not self.with_report:
             raise ArgumentError("--sweep with a report", "--no-report", "use pairframe sweep instead", "sweep")
+        check_profiles(axis=self.with_axis, axis_head=self.axis_head, bins=self.bins, radial=self.radial)
+
+    @classmethod
+    def of(cls, options: CompareOptions, config: TransportConfig) -> CompareJob:
+        """From the command line."""
+        return cls(
+            source=options.source,
+            target=options.target,
+            out=options.out,
+            config=config,
+            pair_id=options.pair_id,
+            frame_interval_min=options.frame_interval_min,
+            overwrite=options.overwrite,
+            with_report=options.report,
+            regions=options.regions if any(options.regions) else None,
+            with_axis=options.axis,
+            axis_head=options.axis_head,
+            bins=options.bins,
+            radial=options.radial,  # type: ignore[arg-type]
+            with_sweep=options.sweep,
+        )
 
     @property
     def files(self) -> dict[str, str]:
@@ -83,6 +117,7 @@ class CompareJob:
         drawn = dict(zip(("report", "figure", "movie"), PICTURES, strict=True)) if self.with_report else {}
         flows = {} if self.regions is None else {"flows": "flows.csv"}
         along = {"axis profile": PROFILES_NAME} if self.with_axis else {}
+        along |= {} if self.radial is None else {"radial profile": RADIAL_NAME}
         names = {**drawn, **along, "summary": "summary.json", **flows, "table": "results.parquet", "maps": "maps.zarr"}
         return {what: str(self.out / name) for what, name in names.items()}
 
@@ -94,6 +129,7 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
         started = time.perf_counter()
         now.step("reading and solving")
         labels = None if job.regions is None else region_labels(job.source, job.target, job.regions, job.config)
+        head = None if job.axis_head is None else head_of(job.axis_head, job.source, job.config)
         with say_warnings():
             result = compare(
                 job.source, job.target, job.config, progress=lambda record: now.solving(record, job.config.tol)
@@ -110,7 +146,7 @@ def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) 
             found = sweep(
                 job.source, job.target, config, on_point=lambda done, total: now.step("sweeping", done, total)
             )
-        text = _write(job, result, seconds, now, flows, found)
+        text = _write(job, result, seconds, now, flows, found, head)
     if as_json:
         typer.echo(text)
     elif not quiet:
@@ -132,6 +168,7 @@ def _write(
     now: Activity,
     flows: pd.DataFrame | None = None,
     found: Sweep | None = None,
+    head: Mask | None = None,
 ) -> str:
     """Keep the result with its summary, figure and movie, all at once; then draw the pages. Returns the summary."""
     store = ResultStore(job.out)
@@ -152,7 +189,16 @@ def _write(
                 files.replace_file(kept.folder / "summary.json", f"{text}\n".encode())
                 if flows is not None:
                     keep_flows(kept.folder, {job.pair_id: flows}, before=read_flows(job.out))
-                _write_profile(job, result, kept.folder)
+                write_pair_profiles(
+                    result,
+                    job.pair_id,
+                    job.out,
+                    kept.folder,
+                    axis=job.with_axis,
+                    head=head,
+                    bins=job.bins,
+                    radial=job.radial,
+                )
                 if job.with_report:
                     summary = _draw(job, result, kept.folder, now)
             kept.keep()
@@ -171,21 +217,11 @@ def _write(
     return text
 
 
-def _write_profile(job: CompareJob, result: TransportResult, folder: Path) -> None:
-    """The profile along the body axis; without, rows of an earlier comparison of this name are removed."""
-    rows = axis_rows(result, job.pair_id)[0] if job.with_axis else None
-    content = with_rows_of(job.out, job.pair_id, rows)
-    if content is not None:
-        files.replace_file(folder / PROFILES_NAME, content)
-    if rows is not None and rows["note"].notna().any():
-        say(f"pairframe: body axis: {rows['note'].iloc[0]}")
-
-
 def _draw(job: CompareJob, result: TransportResult, folder: Path, now: Activity) -> bytes:
     """The figure and the movie of this pair, under names that stay. Returns the figure, which the report shows too."""
     now.step("drawing the figure")
     draw = partial(summary_figure, frame_interval_min=job.frame_interval_min)
-    summary = figure_png(result, draw, summary_size_in(result))
+    summary = drawn_png(result, draw, summary_size_in(result))
     files.replace_file(folder / "summary.png", summary)
     now.step("drawing the movie")
     write_movie(result, folder / "movie.gif")

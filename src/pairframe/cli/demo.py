@@ -1,4 +1,4 @@
-"""`pairframe demo`: the main job on synthetic embryos, from masks on disk to a report."""
+"""`pairframe demo`: the main jobs on synthetic embryos, from masks to a report, and from a raw table to growth curves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from pairframe.cli.demo_series import demo_series
 from pairframe.cli.output import Draft, check_writable, drafted, names_in
 from pairframe.cli.summary import pairs_table
 from pairframe.cli.terminal import Activity, activity, output, print_places, say
@@ -93,6 +94,7 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
                 _draw(kept.folder, masks, results, now)
                 kept.keep()
             _write_masks(out / "masks", masks)
+            series = demo_series(out, now)
             write_report(
                 out,
                 title="pairframe demo",
@@ -108,8 +110,14 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
             "alignment": out / ALIGNMENT,
             **{f"movie of {pair_id}": out / name for pair_id, name in MOVIES.items()},
         }
-        places = {"masks": out / "masks", **pictures, "report": out / "report.html", "store": store.table_path}
-        _print_summary(kept.rows, places)
+        places = {
+            "masks": out / "masks",
+            **pictures,
+            **series.places,
+            "report": out / "report.html",
+            "store": store.table_path,
+        }
+        _print_summary(kept.rows, series.words, places)
 
 
 def _check_folder(out: Path) -> None:
@@ -180,13 +188,14 @@ def _draw_alignment(picture: Path, as_given: TransportResult, aligned: Transport
     figure.savefig(picture, dpi=80, format="png")
 
 
-def _print_summary(rows: list[Row], where: dict[str, Path]) -> None:
+def _print_summary(rows: list[Row], series: str, where: dict[str, Path]) -> None:
     console = output()
     console.print(pairs_table(rows))
     console.print()
     for row in rows:
         if row["pair_id"] in (AS_GIVEN, ALIGNED):
             console.print(_alignment_words(row), soft_wrap=True, highlight=False)
+    console.print(series, soft_wrap=True, highlight=False)
     console.print()
     print_places(console, where)
 

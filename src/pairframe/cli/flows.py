@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from pairframe.errors import ManifestError, PairframeError, StoreError
 from pairframe.masks import Mask, read_mask
 from pairframe.masks.io import canvas_shape, read_labels
 from pairframe.masks.pieces import label_pieces
+from pairframe.parallel.in_order import in_order
 from pairframe.problem import TransportConfig
 from pairframe.regions import flow_table
 from pairframe.regions.keep import keep_flows, read_flows
@@ -25,6 +27,7 @@ from pairframe.results import ResultStore, TransportResult
 if TYPE_CHECKING:
     import pandas as pd
 
+_FEWEST_FOR_PROCESSES = 8  # pairs; for fewer, starting a process takes longer than the tables
 Labels = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 
@@ -49,7 +52,7 @@ def flows_between_masks(result: TransportResult, source: str, target: str, label
 
 
 def write_cohort_flows(
-    tasks: Sequence[PairTask], out: Path, config: TransportConfig, regions: Sequence[str] = ()
+    tasks: Sequence[PairTask], out: Path, config: TransportConfig, regions: Sequence[str] = (), *, jobs: int = 1
 ) -> None:
     """Write the flow tables of all pairs with a result, from the potentials in the store; pairs without one are left out.
 
@@ -57,22 +60,41 @@ def write_cohort_flows(
     ----------
     regions : sequence of str
         Structures whose pixels are labels, from 1 on; none: the labels of the masks, or those that the table names.
+    jobs : int
+        Number of processes including this one.
     """
-    store = ResultStore(out)
-    if not store.exists():
+    if not ResultStore(out).exists():
         return
+    work = partial(_flows_of_tasks, out, tuple(regions), config)
+    many = jobs > 1 and len(tasks) >= _FEWEST_FOR_PROCESSES
+    found = in_order(work, iter(tasks), len(tasks), jobs) if many else iter(work(list(tasks)))
     tables: dict[str, pd.DataFrame] = {}
+    for task, table in zip(tasks, found, strict=True):
+        if isinstance(table, str):
+            say(f"pairframe: no flows of {task.pair_id}: {table}")
+        elif table is not None:
+            tables[task.pair_id] = table
+    if tables:
+        keep_flows(out, tables, before=read_flows(out))
+
+
+def _flows_of_tasks(
+    out: Path, regions: Sequence[str], config: TransportConfig, tasks: list[PairTask]
+) -> list[pd.DataFrame | str | None]:
+    """The flow table of each pair, or why there is none; None for a pair without a result. In any process."""
+    store = ResultStore(out)
+    found: list[pd.DataFrame | str | None] = []
     for task in tasks:
         try:
             result = store.load(task.pair_id)
         except StoreError:
+            found.append(None)
             continue
         try:
-            tables[task.pair_id] = _flows_of_task(task, result, regions, config)
+            found.append(_flows_of_task(task, result, regions, config))
         except PairframeError as error:
-            say(f"pairframe: no flows of {task.pair_id}: {error}")
-    if tables:
-        keep_flows(out, tables, before=read_flows(out))
+            found.append(str(error))
+    return found
 
 
 def _flows_of_task(

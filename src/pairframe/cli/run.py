@@ -8,11 +8,11 @@ from pathlib import Path
 
 import typer
 
-from pairframe import files
-from pairframe.axis.table import PROFILES_NAME, axis_table, to_csv
+from pairframe.axis.table import PROFILES_NAME, RADIAL_NAME
 from pairframe.cli.arguments import arguments_for
 from pairframe.cli.columns import column_map
 from pairframe.cli.flows import write_cohort_flows
+from pairframe.cli.profiles import check_profiles, write_cohort_profiles
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import say, visible
 from pairframe.cohort import CohortSummary, PairTask, read_tasks, run_cohort
@@ -20,8 +20,10 @@ from pairframe.cohort.inputs.interval import with_frame_interval
 from pairframe.cohort.run.estimate import Estimate, estimate
 from pairframe.cohort.run.progress import CohortProgress, ProgressCallback, duration, shown_progress
 from pairframe.errors import WorkerError
+from pairframe.parallel.threads import n_cores
 from pairframe.problem import TransportConfig
-from pairframe.results import ResultStore, disk
+from pairframe.regions.keep import FLOWS_CSV
+from pairframe.results import ResultStore
 
 SHOWN_FIRST = 10  # pairs that a dry run lists, and the last one
 
@@ -31,7 +33,9 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
 
     Exit code 1 if a pair failed, is not certified or cannot be read any more, or if the workers were lost.
     """
-    manifest, columns = options.one_manifest(), column_map(vars(options), options.region)
+    manifest, columns = options.one_manifest(), column_map(vars(options), _structures(options))
+    wanted = {"axis": options.axis, "axis_head": options.axis_head, "bins": options.bins, "radial": options.radial}
+    check_profiles(**wanted)  # type: ignore[arg-type]
     if options.dry_run:
         tasks = with_frame_interval(
             read_tasks(manifest, options.pairing, options.axes, columns), options.frame_interval_min
@@ -46,12 +50,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
             summary = run_cohort(manifest, config=config, columns=columns, progress=show, **arguments)
+            tasks, jobs = read_tasks(manifest, options.pairing, options.axes, columns), options.jobs or n_cores()
             if options.regions or options.region:
-                write_cohort_flows(
-                    read_tasks(manifest, options.pairing, options.axes, columns), options.out, config, options.region
-                )
-            if options.axis or (options.out / PROFILES_NAME).is_file():
-                _write_profiles(options.out, show)
+                write_cohort_flows(tasks, options.out, config, options.region, jobs=jobs)
+            write_cohort_profiles(tasks, options.out, show, jobs=jobs, **wanted)  # type: ignore[arg-type]
             page = _write_report(options.out, show) if options.report else None
     except KeyboardInterrupt:
         say("pairframe: stopped; run the same command again to resume")
@@ -65,18 +67,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         raise typer.Exit(1)
 
 
-def _write_profiles(out: Path, show: ProgressCallback) -> None:
-    """Write the profiles along the body axis of all pairs; also if an earlier run wrote them, so that they stay complete."""
-    store, began = ResultStore(out), time.monotonic()
-    if not store.exists():
-        return
-
-    def show_axis(_task: str, done: int, total: int, _pair_id: str = "", /) -> None:
-        show(CohortProgress("body axis", done, 0, 0, total, time.monotonic() - began))
-
-    table = axis_table(store, progress=show_axis)
-    with disk.write_errors(out):
-        files.replace_file(out / PROFILES_NAME, to_csv(table))
+def _structures(options: RunOptions) -> list[str]:
+    """The columns of a table of frames with further masks."""
+    head = [] if options.axis_head is None or options.axis_head in options.region else [options.axis_head]
+    return [*options.region, *head]
 
 
 def _write_report(out: Path, show: ProgressCallback) -> Path | None:
@@ -118,8 +112,9 @@ def _print_summary(out: Path, summary: CohortSummary, page: Path | None) -> None
             f"read this: {summary.warned} {pairs} solved exactly, but with warnings; see the column warnings and the report"
         )
     typer.echo(f"table: {visible(str(out / 'results.parquet'))}")
-    if (out / PROFILES_NAME).is_file():
-        typer.echo(f"axis: {visible(str(out / PROFILES_NAME))}")
+    for what, name in (("flows", FLOWS_CSV), ("axis", PROFILES_NAME), ("radial", RADIAL_NAME)):
+        if (out / name).is_file():
+            typer.echo(f"{what}: {visible(str(out / name))}")
     if page is not None:
         typer.echo(f"report: {visible(str(out / page.name))}")
 

@@ -19,6 +19,7 @@ from pairframe.cli.columns import (
     SeriesColumn,
     WidthPxColumn,
 )
+from pairframe.cli.compare_options import Axis, AxisBins, Radial
 from pairframe.errors import ManifestError
 
 
@@ -82,10 +83,17 @@ class RunOptions:
             help="The same for structures of a table of frames, such as the yolk; repeat it for several. The first is label 1.",
         ),
     ] = field(default_factory=list)
-    axis: Annotated[
-        bool,
-        typer.Option("--axis", help="Also write axis_profile.csv: the changes along the body axis of each source."),
-    ] = False
+    axis: Axis = False
+    axis_head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Structure of a table of frames that lies at the head, such as the yolk; needs --axis. Frames without one "
+            "follow their series.",
+        ),
+    ] = None
+    bins: AxisBins = None
+    radial: Radial = None
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True
     frame_interval_min: Annotated[
         float | None,

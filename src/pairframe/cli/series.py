@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,7 +18,11 @@ from pairframe.report.html.series_write import write_series
 from pairframe.results.formatting import number
 from pairframe.units import pretty
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MOST_LINES = 20
+BROKEN = ("failed", "gap", "not_certified")  # flags of frames whose step is not known for certain
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,10 @@ class SeriesJob:
 
 
 def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) -> None:
-    """Read the series, write tables and pages, print a line per series, and link them from the report."""
+    """Read the series, write tables and pages, print a line per series, and link them from the report.
+
+    Exit code 1 if a pair of them failed, is missing or did not converge, as after `pairframe run`.
+    """
     check_results_folder(job.out)
     check_writable(job.out)
     with activity(quiet=quiet or as_json) as now:
@@ -52,7 +60,7 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
             smooth_frames=job.smooth_frames,
             progress=now.step,
         )
-        page = write_series(table, job.out, max_movies=job.movies, progress=now.step)
+        page = write_series(table, job.out, max_movies=job.movies, jobs=None, progress=now.step)
         if (job.out / "report.html").is_file():
             from pairframe.report.html import write_report
 
@@ -60,12 +68,21 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
     summaries = summaries_of(table)
     if as_json:
         typer.echo(json.dumps(plain({"rule": table.attrs, "series": summaries}), allow_nan=False))
-        return
-    if quiet:
-        return
+    elif not quiet:
+        _print(job, table, summaries, page)
+    without = table[[any(flag in BROKEN for flag in str(flags).split("; ")) for flags in table["flags"]]]
+    if len(without):
+        say(
+            f"pairframe: {len(without)} of {len(table) - len(summaries)} steps have no certified comparison, so their changes are "
+            "missing from the totals; net growth is exact. To fix: see the flags, and run the cohort with --retry-failed"
+        )
+        raise typer.Exit(1)
+
+
+def _print(job: SeriesJob, table: pd.DataFrame, summaries: list[dict[str, Any]], page: Path) -> None:
     for one in summaries[:MOST_LINES]:
         name = f"{visible(one['series'])}: " if one["series"] else ""
-        flicker = f"{number(one['flicker_percent_of_created'])} % of the created area is flicker"
+        flicker = f"{number(one['flicker_percent_of_created'])} % of the new area is flicker"
         over = "" if one["time_unit"] == "frame" else f" over {number(one['duration'])} {one['time_unit']}"
         words = f"{one['frames']} frames{over}, net growth {number(one['net_growth_percent'])} %"
         typer.echo(f"{name}{words}, {flicker}")

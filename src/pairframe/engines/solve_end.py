@@ -91,12 +91,17 @@ class Orientation:
             status = Status.impossible
         else:
             status = Status.max_iterations
+        potential_a, marginal_a = (
+            on_grid(end.potentials.a, problem.support_a, np.nan),
+            on_grid(end.marginal_a, problem.support_a),
+        )
+        is_one = end.potentials.f is end.potentials.g and not end.potentials.shift  # a measure against itself
         return Solution(
             problem=problem,
-            potential_a=on_grid(end.potentials.a, problem.support_a, np.nan),
-            potential_b=on_grid(end.potentials.b, problem.support_b, np.nan),
-            marginal_a=on_grid(end.marginal_a, problem.support_a),
-            marginal_b=on_grid(end.marginal_b, problem.support_b),
+            potential_a=potential_a,
+            potential_b=potential_a if is_one else on_grid(end.potentials.b, problem.support_b, np.nan),
+            marginal_a=marginal_a,
+            marginal_b=marginal_a if is_one else on_grid(end.marginal_b, problem.support_b),
             certificate=end.certificate,
             status=status,
             iterations=iterations,

@@ -8,7 +8,7 @@ logarithms: nothing overflows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -62,32 +62,20 @@ class FeasiblePart:
         destroyed = float(self.destroyed.sum())
         return destroyed / (destroyed + self.transported)
 
-    def in_units_of(self, mass_a: Float, mass_b: Float, mass_scale: float) -> FeasiblePart:
-        """The same plan times `mass_scale`, as a part of the original masses, arrays over the grid.
 
-        They are at least `mass_scale` times the problem's (more under ``normalization="each"``: the rest is
-        destroyed or created).
-        """
-        left, arrived = np.minimum(self.left * mass_scale, mass_a), np.minimum(self.arrived * mass_scale, mass_b)
-        transported, left, arrived = _one_total(left, arrived)
-        return replace(
-            self,
-            transported=transported,
-            left=left,
-            arrived=arrived,
-            destroyed=np.maximum(mass_a - left, 0.0),
-            created=np.maximum(mass_b - arrived, 0.0),
-            cost_source=self.cost_source * mass_scale,
-            cost_target=self.cost_target * mass_scale,
-        )
-
-
-def feasible_part(plan: PlanOperator) -> FeasiblePart:
+def feasible_part(
+    plan: PlanOperator, masses: tuple[Float, Float] | None = None, mass_scale: float = 1.0
+) -> FeasiblePart:
     """The feasible part of a plan with any potentials.
 
-    Returns
-    -------
-    FeasiblePart in the units of the plan's problem.
+    Parameters
+    ----------
+    masses : two arrays over the grid, optional
+        The original masses of source and target, of which the part is stated; by default those of the plan's problem. They
+        are at least `mass_scale` times the problem's (more under ``normalization="each"``: the rest is destroyed or
+        created).
+    mass_scale : float
+        The plan is multiplied by it.
     """
     problem = plan.problem
     on_a, on_b = problem.support_a, problem.support_b
@@ -100,14 +88,22 @@ def feasible_part(plan: PlanOperator) -> FeasiblePart:
     else:
         columns_first_b, columns_first_a = _first_then_second(target, source)
 
+    del source, target
+    plan.release_large_kernels()
     share_a = 0.5 * (rows_first_a.share + columns_first_a.share)
     share_b = 0.5 * (rows_first_b.share + columns_first_b.share)
-    transported, left, arrived = _one_total(a * share_a, b * share_b)
     cost_a = 0.5 * a * (rows_first_a.share * rows_first_a.cost + columns_first_a.share * columns_first_a.cost)
     cost_b = 0.5 * b * (rows_first_b.share * rows_first_b.cost + columns_first_b.share * columns_first_b.cost)
+    del rows_first_b, columns_first_b
     displacement = rows_first_a.share * rows_first_a.displacement + columns_first_a.share * columns_first_a.displacement
     with np.errstate(invalid="ignore", divide="ignore"):
         displacement = np.where(share_a > 0, displacement / (2.0 * share_a), np.nan)
+    del rows_first_a, columns_first_a
+    transported, left, arrived = _one_total(a * share_a, b * share_b)
+    if masses is not None:
+        a, b = masses[0][on_a], masses[1][on_b]
+        transported, left, arrived = _one_total(np.minimum(left * mass_scale, a), np.minimum(arrived * mass_scale, b))
+        cost_a, cost_b = cost_a * mass_scale, cost_b * mass_scale
 
     return FeasiblePart(
         transported=transported,

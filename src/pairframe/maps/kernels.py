@@ -64,14 +64,7 @@ class SeparableKernel:
         from pairframe.engines.grid.kernel import SupportKernel  # imported on first use: it loads the compiler
 
         self._kernel = SupportKernel(support_in, support_out, epsilon, spacing=spacing)
-        x_in, x_out = (_positions(on, spacing).T for on in (support_in, support_out))
-        # Seen from the middle, squares stay small: the mean cost is a difference of squares.
-        low = np.minimum(x_in.min(axis=1), x_out.min(axis=1))
-        high = np.maximum(x_in.max(axis=1), x_out.max(axis=1))
-        middle = np.round(0.5 * (low + high))[:, None]
-        x_in -= middle
-        self._x_out: Float = x_out - middle
-        self._channels = np.vstack([x_in, (x_in**2).sum(axis=0)])
+        self._supports, self._spacing = (support_in, support_out), spacing
 
     def log_sum(self, log_weight: Float) -> Float:
         """See `PlanKernel`."""
@@ -83,8 +76,19 @@ class SeparableKernel:
 
     def moments(self, log_weight: Float) -> Moments:
         """|x_i - x_j|^2 = |x_j|^2 - 2 x_i.x_j + |x_i|^2, so the averages of x_j and |x_j|^2 are enough."""
-        log_sum, means = self._kernel.log_sum_and_means(log_weight, self._channels)
-        displacement = means[:-1] - self._x_out
+        # Positions are as large as the sums themselves, and are not kept between calls.
+        support_in, support_out = self._supports
+        channels = np.empty((support_in.ndim + 1, self._kernel.n_in))
+        channels[:-1] = _positions(support_in, self._spacing).T
+        # Seen from the middle, squares stay small: the mean cost is a difference of squares.
+        middle = np.round(0.5 * (channels[:-1].min(axis=1) + channels[:-1].max(axis=1)))[:, None]
+        channels[:-1] -= middle
+        np.sum(channels[:-1] ** 2, axis=0, out=channels[-1])
+        log_sum, means = self._kernel.log_sum_and_means(log_weight, channels)
+        self._kernel.release_large_buffers()  # another kernel is next, as a rule
+        del channels
+        x_out = _positions(support_out, self._spacing).T - middle
+        displacement = means[:-1] - x_out
         spread = np.maximum(means[-1] - (means[:-1] ** 2).sum(axis=0), 0.0)
         return Moments(log_sum, displacement, spread + (displacement**2).sum(axis=0))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 MAX_DENSE_ENTRIES = 10_000_000  # 80 MB
+_MOST_KEPT_PIXELS = 1 << 20
 
 
 class PlanOperator:
@@ -84,6 +85,11 @@ class PlanOperator:
                 here, there = there, here
             self._kernels[side] = make_kernel(there, here, problem.epsilon, problem.metric, problem.spacing)
         return self._kernels[side]
+
+    def release_large_kernels(self) -> None:
+        """Drop the kernels of a large grid, which are as large as ten images; the next use builds them again."""
+        if self.problem.mass_a.size > _MOST_KEPT_PIXELS:
+            self._kernels.clear()
 
     # --- sums --------------------------------------------------------------------------------
 

@@ -12,16 +12,17 @@ from pairframe.engines import Progress, Status
 from pairframe.errors import ArgumentError, ConfigError, FrameError, SolveFailedError
 from pairframe.frame import GridTransform, golden
 from pairframe.notices import MemoryShortage
+from pairframe.parallel.memory import return_freed_memory
 from pairframe.pipeline.error_bars import error_bars
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import check_blur_of_strain, empty_maps, read_maps
 from pairframe.pipeline.memory import memory_notice
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
-from pairframe.pipeline.read import MaskLike, read_pair
+from pairframe.pipeline.read import DensityPair, MaskLike, read_pair
 from pairframe.pipeline.replicates import compare_replicates, is_replicated, read_replicates
 from pairframe.pipeline.result import build_empty_result, build_result
-from pairframe.pipeline.solve import solve_pair
+from pairframe.pipeline.solve import LARGE_PIXELS, solve_pair
 from pairframe.pipeline.start import carried_potentials, is_on_another_canvas
 from pairframe.problem import TransportConfig
 from pairframe.results import TransportResult
@@ -67,8 +68,10 @@ def compare(
         )
         one = partial(compare, init=init, transform=transform, raise_on=raise_on, progress=progress)
         return compare_replicates(sources, targets, config, one)
-    densities = read_pair(mask_a, mask_b, config, transform)  # type: ignore[arg-type]
-    work = frame_pair(densities, transform)
+    densities: DensityPair | None = read_pair(mask_a, mask_b, config, transform)  # type: ignore[arg-type]
+    work = frame_pair(densities, transform)  # type: ignore[arg-type]
+    if not config.error_bars:
+        densities = None  # two images less in memory while the pair is solved
     check_blur_of_strain(work)
     shortage = memory_notice(work.transform, work.config)
     if shortage is not None:  # now, because there may be no result to read it from
@@ -83,8 +86,11 @@ def compare(
     else:
         solved = solve_pair(work, start, progress)
         result = build_result(work, solved, read_maps(work, solved))
+        del solved
+        if work.mass_source.size > LARGE_PIXELS:
+            return_freed_memory()
         result = replace(result, notices=(*result.notices, *check_plausibility(result)))
-        if config.error_bars and result.has_answer:
+        if densities is not None and result.has_answer:
             result = replace(result, error_bars=error_bars(densities, work, result))
     if golden.is_debug(config.debug):
         result.check_books()

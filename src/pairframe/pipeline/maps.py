@@ -79,7 +79,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
     """Read the maps of a solved pair from its plan."""
     problem, config = solved.solution.problem, work.config
     plan = PlanOperator.of(solved.solution)
-    part = feasible_part(plan).in_units_of(*solved.masses, solved.mass_scale)
+    part = feasible_part(plan, solved.masses, solved.mass_scale)
     noise_floors = (solved.self_source.noise_floor, solved.self_target.noise_floor)
     self_displacement: Float | None = None
     if problem.is_symmetric:

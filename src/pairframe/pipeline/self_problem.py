@@ -39,8 +39,6 @@ class SelfSolution:
         Mass of the solved problem; 1 for homogeneous references.
     displacement : (n, ndim)
         Mean target of each pixel minus its position, work px: the entropic bias.
-    left_share : (n,)
-        Share of the mass of each pixel that is transported.
     noise_floor : float
         Share of the mass called destroyed.
     mean_cost : (n,)
@@ -51,7 +49,6 @@ class SelfSolution:
     solution: Solution
     total: float
     displacement: Float
-    left_share: Float
     noise_floor: float
     mean_cost: Float
 
@@ -59,10 +56,11 @@ class SelfSolution:
     def n_bytes(self) -> int:
         """Size of the arrays in bytes."""
         s = self.solution
-        arrays = (s.potential_a, s.potential_b, s.marginal_a, s.marginal_b, s.problem.mass_a, s.problem.mass_b)
-        split = s.split_potentials
-        vectors = () if split is None else (split.f, split.g)
-        return sum(array.nbytes for array in (*arrays, *vectors, self.displacement, self.left_share, self.mean_cost))
+        arrays = [s.potential_a, s.potential_b, s.marginal_a, s.marginal_b, s.problem.mass_a, s.problem.mass_b]
+        arrays += [self.displacement, self.mean_cost]
+        if s.split_potentials is not None:
+            arrays += [s.split_potentials.f, s.split_potentials.g]
+        return sum({id(array): array.nbytes for array in arrays}.values())  # both sides may share an array
 
     def solution_of(self, problem: TransportProblem) -> Solution:
         """Convert to the solution of `problem`: the same mask against itself on a larger grid or with another total."""
@@ -205,7 +203,6 @@ def _solve(problem: TransportProblem, backend: str, options: SolveOptions, start
         solution=solution,
         total=problem.total_a,
         displacement=part.displacement[on],
-        left_share=part.left_share[on],
         noise_floor=part.destroyed_share,
         mean_cost=np.divide(part.cost_source[on], left, out=np.zeros(left.shape), where=left > 0),
     )

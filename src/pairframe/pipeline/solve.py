@@ -9,6 +9,7 @@ from pairframe.engines import Progress, Solution, SolveOptions, Start, get_engin
 from pairframe.engines.sampling import Sample, sample_support
 from pairframe.errors import UnsupportedProblemError
 from pairframe.maps import Divergence, divergence_of
+from pairframe.parallel.memory import return_freed_memory
 from pairframe.parallel.threads import n_threads
 from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.self_problem import SelfSolution, SelfStart, solve_self_problem
@@ -16,6 +17,8 @@ from pairframe.problem import TransportProblem, state_problem
 from pairframe.types import Float
 
 SelfStarts = tuple[SelfStart, SelfStart]
+# Larger pairs are solved before their self-problems: two solves at once need the memory of both, and each uses all threads.
+LARGE_PIXELS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +120,15 @@ def solve_with_self_problems(
             solve_self_problem(problem, "b", masses_work[1], backend, options, second),
         )
 
-    if n_threads() == 1 or not get_engine(backend).side_by_side:
-        return solve(problem, backend, options, start, progress), *self_problems()
+    is_large = problem.mass_a.size > LARGE_PIXELS
+    if n_threads() == 1 or is_large or not get_engine(backend).side_by_side:
+        solution = solve(problem, backend, options, start, progress)
+        if is_large:
+            return_freed_memory()
+        found = self_problems()
+        if is_large:
+            return_freed_memory()
+        return solution, *found
     # The self-problems take about as long as the pair, so a second thread solves them at the same time.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairframe-self-problems") as executor:
         future = executor.submit(self_problems)

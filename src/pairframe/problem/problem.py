@@ -53,7 +53,11 @@ class TransportProblem:
     spacing: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        is_one = self.mass_a is self.mass_b
         for name in ("mass_a", "mass_b"):
+            if is_one and name == "mass_b":  # a measure against itself is held once
+                object.__setattr__(self, name, self.mass_a)
+                break
             array, row_max = checked_mass(getattr(self, name), name)
             if not row_max.any():
                 raise ProblemError(
@@ -131,12 +135,14 @@ class TransportProblem:
         """M_b."""
         return float(self.mass_b.sum())
 
-    @cached_property
+    # Logarithms are not kept: an image of each would stay in memory as long as the problem.
+
+    @property
     def log_u(self) -> Float:
         """Log of the source factor of the reference; -inf off the support."""
         return _frozen(self._log_reference(self.mass_a, self.total_b))
 
-    @cached_property
+    @property
     def log_v(self) -> Float:
         """Log of the target factor of the reference; -inf off the support."""
         return _frozen(self._log_reference(self.mass_b, self.total_a))
@@ -144,12 +150,12 @@ class TransportProblem:
     def _log_reference(self, mass: Float, other_total: float) -> Float:
         return log_reference(mass, self.reference, self.epsilon, self.metric, other_total, self.spacing)
 
-    @cached_property
+    @property
     def log_a_over_u(self) -> Float:
         """Log(a/u); 0 off the support."""
         return _frozen(_log_ratio(self.mass_a, self.log_u))
 
-    @cached_property
+    @property
     def log_b_over_v(self) -> Float:
         """Log(b/v); 0 off the support."""
         return _frozen(_log_ratio(self.mass_b, self.log_v))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ from pairframe.types import Float, Int
 if TYPE_CHECKING:
     import pandas as pd
 
-FLOW_COLUMNS = ("source_label", "target_label", "mass", "dy_um", "dx_um", "distance_um")
+FLOW_COLUMNS = ("source_label", "target_label", "mass", "dy_um", "dx_um", "distance_um", "area_um2")
 
 
 def flow_table(
@@ -66,6 +67,8 @@ def flow_table(
         Mean displacement as in `TransportResult.velocity_field`; NaN for created and destroyed mass.
     distance_um : float
         Mean length of the displacement, so also of mass that spreads without a mean displacement.
+    area_um2 : float
+        The mass as an area; NaN if pixels differ in mass (a mass mode other than ``uniform``).
 
     Notes
     -----
@@ -90,6 +93,8 @@ class LabelFlows:
     source_mass, target_mass : (K,), (L,)
         Mass of each label.
     destroyed, created : (K,), (L,)
+    px_area_um2 : float
+        Area of a unit of mass; NaN if a mass is no area.
     applications : float
         See `pairframe.maps.Flows`.
     """
@@ -105,7 +110,17 @@ class LabelFlows:
     target_mass: Float
     destroyed: Float
     created: Float
+    px_area_um2: float
     applications: float
+
+    def after_motion(self, motion_um: Mapping[int, Sequence[float]]) -> LabelFlows:
+        """The same flows of a source whose labels had been moved by (dy, dx) each before it was compared."""
+        by_place: Float = np.array([motion_um.get(int(label), (0.0, 0.0)) for label in self.source_labels])
+        displacement = self.displacement_um + by_place.reshape(-1, 2)[self.source]
+        # The spread about the mean stays.
+        spread = np.maximum(self.distance_um**2 - (self.displacement_um**2).sum(axis=1), 0.0)
+        distance = np.sqrt((displacement**2).sum(axis=1) + spread)
+        return replace(self, displacement_um=displacement, distance_um=distance)
 
     def to_frame(self) -> pd.DataFrame:
         """The table; see `flow_table`."""
@@ -117,13 +132,15 @@ class LabelFlows:
         unknown = np.full(n_changed, np.nan)
         source = [self.source_labels[self.source], self.source_labels[lost], np.full(int(new.sum()), CREATED)]
         target = [self.target_labels[self.target], np.full(int(lost.sum()), DESTROYED), self.target_labels[new]]
+        mass = np.concatenate([self.mass, self.destroyed[lost], self.created[new]])
         columns = (
             np.concatenate(source).astype(np.int64),
             np.concatenate(target).astype(np.int64),
-            np.concatenate([self.mass, self.destroyed[lost], self.created[new]]),
+            mass,
             np.concatenate([self.displacement_um[:, 0], unknown]),
             np.concatenate([self.displacement_um[:, 1], unknown]),
             np.concatenate([self.distance_um, unknown]),
+            mass * self.px_area_um2,
         )
         frame = pd.DataFrame(dict(zip(FLOW_COLUMNS, columns, strict=True)))
         return frame.sort_values(["source_label", "target_label"], kind="stable", ignore_index=True)
@@ -264,5 +281,6 @@ def _in_units(
         target_mass=target.shares.T @ mass_target,
         destroyed=source.shares.T @ np.maximum(mass_source - flows.left * mass_scale, 0.0),
         created=target.shares.T @ np.maximum(mass_target - flows.arrived * mass_scale, 0.0),
+        px_area_um2=result.units.px_area if result.config.mass.is_area else np.nan,
         applications=flows.applications,
     )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pairframe import files
 from pairframe.errors import BrokenStoreError
 from pairframe.regions.flow_table import FLOW_COLUMNS
@@ -32,6 +34,8 @@ def read_flows(out: Path) -> pd.DataFrame | None:
             table = pd.read_parquet(io.BytesIO(stream.read()))
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _broken(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    if list(table.columns) == ["pair_id", *FLOW_COLUMNS[:-1]]:  # before areas were written
+        table = table.assign(**{FLOW_COLUMNS[-1]: np.nan})
     if list(table.columns) != ["pair_id", *FLOW_COLUMNS]:
         raise _broken(path, f"the columns {', '.join(map(str, table.columns))}"[:200])
     return table

@@ -20,7 +20,8 @@ from pairframe.regions.flow_table import LabelFlows, flows_of
 from pairframe.regions.labels import checked_labels
 from pairframe.regions.links import LinkRule, links_of
 from pairframe.regions.objects import measure_objects, object_table, track_table
-from pairframe.types import Float
+from pairframe.regions.shared_motion import moved_labels, shared_motion_px
+from pairframe.types import Float, Int
 from pairframe.units import Units
 
 if TYPE_CHECKING:
@@ -125,23 +126,57 @@ def lineage(
     units = Units(px_size_um)
     measured = [measure_objects(labels, units) for labels in images]
     config = _with_reach(replace(config, px_size_um=px_size_um), measured)
-    masks = [Mask(labels > 0, px_size_um=px_size_um) for labels in images]
-    pairs = list(pairwise(masks))
-    flows: list[LabelFlows] = []
-    unsolved = []
-    for frame, result in enumerate(iter_results(pairs, config, jobs=jobs)):
-        if result.status == Status.max_iterations:
-            unsolved.append(frame)
-        flows.append(flows_of(result, images[frame], images[frame + 1]))
-        if progress is not None:
-            progress(frame + 1, len(pairs))
+    pairs = list(pairwise(images))
+    flows, unsolved = _flows_between_frames(pairs, config, jobs, progress)
+    motions: dict[int, Int] = {}
+    for frame, one in enumerate(flows):
+        motion = shared_motion_px(
+            measured[frame],
+            measured[frame + 1],
+            links_of(one, frame, rule),
+            units.px_size,
+            is_aligned=config.align != "none",
+        )
+        if motion is not None:
+            motions[frame] = motion
+    moved = [
+        (moved_labels(images[frame], measured[frame]["label"].to_numpy(), motion), images[frame + 1])
+        for frame, motion in motions.items()
+    ]
+    second, unsolved_second = _flows_between_frames(moved, config, jobs, progress, n_before=len(pairs))
+    for number, (frame, motion) in enumerate(motions.items()):
+        # A motion that does not explain more of the mass is not shared.
+        if second[number].mass.sum() > flows[frame].mass.sum():
+            by_label = dict(zip(measured[frame]["label"].tolist(), (motion * units.px_size).tolist(), strict=True))
+            flows[frame] = second[number].after_motion(by_label)
+            unsolved = unsolved - {frame} | ({frame} if number in unsolved_second else set())
     import pandas as pd
 
     links = pd.concat([links_of(one, frame, rule) for frame, one in enumerate(flows)], ignore_index=True)
     objects = object_table(measured, links, flows)
     return Lineage(
-        tuple(images), objects, links, track_table(objects, links), config, px_size_um, unsolved=tuple(unsolved)
+        tuple(images), objects, links, track_table(objects, links), config, px_size_um, tuple(sorted(unsolved))
     )
+
+
+def _flows_between_frames(
+    pairs: list[tuple[NDArray[np.integer], NDArray[np.integer]]],
+    config: TransportConfig,
+    jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+    n_before: int = 0,
+) -> tuple[list[LabelFlows], set[int]]:
+    """The flows of each pair of label images, and the numbers of the pairs that are not certified."""
+    flows: list[LabelFlows] = []
+    unsolved = set()
+    masks = [tuple(Mask(labels > 0, px_size_um=config.px_size_um) for labels in pair) for pair in pairs]
+    for number, result in enumerate(iter_results(masks, config, jobs=jobs)):  # type: ignore[arg-type]
+        if result.status == Status.max_iterations:
+            unsolved.add(number)
+        flows.append(flows_of(result, *pairs[number]))
+        if progress is not None:
+            progress(n_before + number + 1, n_before + len(pairs))
+    return flows, unsolved
 
 
 def _checked_frames(frames: ArrayLike | Sequence[ArrayLike]) -> list[NDArray[np.integer]]:

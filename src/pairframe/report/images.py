@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +11,17 @@ import numpy as np
 from pairframe.types import Float
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from PIL import Image
+
+
+def figure_png(figure: Figure, dpi: int) -> bytes:
+    """PNG of a figure. Characters that the font lacks are drawn as boxes; pages show them beside it."""
+    content = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(content, format="png", dpi=dpi, facecolor="white")
+    return content.getvalue()
 
 
 def fitted(image: Image.Image, longest_px: int) -> Image.Image:

@@ -148,7 +148,8 @@ def _particles(mass: Float, way_yx: Float) -> _Particles:
     splits = _splits(_apart(way_yx, mass > 0), mass > 0)
     nothing = np.zeros((0, 2))
     masses, homes, places, ways = [np.zeros(0)], [nothing], [nothing], [nothing]
-    for ny, nx in np.unique(splits[mass > 0], axis=0):
+    for key in np.unique(splits[mass > 0] @ np.array([MAX_SPLIT + 1, 1])):
+        ny, nx = divmod(int(key), MAX_SPLIT + 1)
         on = (mass > 0) & (splits[..., 0] == ny) & (splits[..., 1] == nx)
         offsets = np.meshgrid((np.arange(ny) + 0.5) / ny - 0.5, (np.arange(nx) + 0.5) / nx - 0.5, indexing="ij")
         inside = np.stack([offset.ravel() for offset in offsets], axis=-1)  # (ny nx, 2)

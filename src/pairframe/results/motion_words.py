@@ -10,6 +10,7 @@ from pairframe.alignment import PoseStatus
 from pairframe.results.formatting import in_words, number, percent_digits
 from pairframe.units import Units
 
+COHORT_POSE = "align_"  # labels that an alignment of a whole cohort adds begin with it
 LEAST_MOTION_PX = 0.05  # root mean square, canonical px: less is rounding
 _LEAST_SHIFT_SHARE = 0.001  # parts below it are not named
 _LEAST_TURN_DEG, _LEAST_SCALE = 0.1, 0.001
@@ -57,8 +58,29 @@ def motion_sentences(row: Mapping[str, Any], units: Units) -> list[str]:
     ]
 
 
+def _cohort_pose_sentences(row: Mapping[str, Any]) -> list[str]:
+    """How both masks were moved when their whole cohort was aligned; from the labels that `align_cohort` adds."""
+    moved, remarks = [], []
+    for side, ending in (("source", ""), ("target", "_target")):
+        angle, flipped, iou, reason = (
+            row.get(f"{COHORT_POSE}{name}{ending}", row.get(f"{COHORT_POSE}{name}"))
+            for name in ("angle_deg", "flipped", "iou", "reason")
+        )
+        if angle is None or iou is None:
+            continue
+        words = f"the {side} was turned by {_turn(angle)}{' and mirrored' if flipped in (True, 'true', 1) else ''}"
+        moved.append(f"{words} (overlap with it, as intersection over union: {iou:.3f})")
+        if reason:
+            remarks.append(f"A flag of the {side}: {reason}.")
+    if not moved:
+        return ["The masks were compared as an alignment of their cohort left them."]
+    return [f"Both masks were aligned with the reference of their cohort before: {_listed(moved)}.", *remarks]
+
+
 def pose_sentences(row: Mapping[str, Any], units: Units) -> list[str]:
     """How the target was moved before the comparison, and how sure that is; for masks compared as given, a remark."""
+    if row.get("pose_status") is None and row.get(f"{COHORT_POSE}status") is not None:
+        return _cohort_pose_sentences(row)
     if row.get("pose_status") is None:
         if not is_known(row) or is_still(row):
             return ["The masks were compared as given."]

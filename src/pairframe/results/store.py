@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Files that pairframe writes into a folder of results.
 OUR_NAMES = frozenset(
     {"results.parquet", "maps.zarr", "cohort.json", "report.html", "pairs", "summary.json", disk.LOCK}
-    | {"flows.parquet", "flows.csv", "axis_profile.csv"}
+    | {"flows.parquet", "flows.csv", "axis_profile.csv", "radial_profile.csv"}
     | {"series", "series.html", "series.csv", "series.parquet", "series.json"}
     | {"analysis", "analysis.html", "analysis.json", "analysis.zarr"}
 )

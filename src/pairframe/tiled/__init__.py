@@ -1,7 +1,7 @@
 """Batched, masked, differentiable Sinkhorn in PyTorch and Triton, computed tile by tile.
 
 In: costs (B, N, M) or points, masses, masks. Out: potentials, plans, values and their gradients. This folder knows nothing
-of images, frames or engines, and imports nothing else of pairframe.
+of images, frames or engines, and imports nothing of pairframe but its compiler.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from pairframe.tiled.divergence import divergence
 from pairframe.tiled.errors import NotConvergedWarning, TiledError
 from pairframe.tiled.jvp import sinkhorn_jvp
 from pairframe.tiled.output import SinkhornOutput
+from pairframe.tiled.plan import Plan
 from pairframe.tiled.sinkhorn import sinkhorn
+from pairframe.tiled.softmin import softmin
 
 __all__ = [
     "DenseCost",
     "NotConvergedWarning",
+    "Plan",
     "PointCost",
     "SinkhornOutput",
     "TiledError",
@@ -30,4 +33,5 @@ __all__ = [
     "sinkhorn_differentiable",
     "sinkhorn_jvp",
     "sinkhorn_value",
+    "softmin",
 ]

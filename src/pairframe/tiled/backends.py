@@ -10,17 +10,30 @@ from types import ModuleType
 import torch
 
 from pairframe.tiled.errors import TiledError
+from pairframe.tiled.small.model import is_small
+from pairframe.tiled.strips import n_threads
 
-BACKENDS = ("auto", "torch", "triton")
+_MODULES = {
+    "compiled": "pairframe.tiled.compiled_passes",
+    "torch": "pairframe.tiled.passes",
+    "triton": "pairframe.tiled.triton_passes",
+}
+BACKENDS = ("auto", "compiled", "torch", "triton")
 
 
 def backend_name(backend: str, device: torch.device) -> str:
-    """Resolve `backend` on this device to "torch" or "triton"."""
+    """Resolve `backend` on this device to "compiled", "torch" or "triton"; "auto" does not look at the size here."""
     if backend not in BACKENDS:
         raise TiledError(f"a backend: {', '.join(BACKENDS)}", repr(backend), "use one of these names")
     if backend == "auto":
         return "triton" if device.type == "cuda" and find_spec("triton") is not None else "torch"
     if backend == "torch":
+        return backend
+    if backend == "compiled":
+        if device.type != "cpu":
+            raise TiledError(
+                "tensors on the CPU for backend='compiled'", f"tensors on {device}", "use .cpu(), or backend='auto'"
+            )
         return backend
     if find_spec("triton") is None:
         raise TiledError(
@@ -38,6 +51,13 @@ def backend_name(backend: str, device: torch.device) -> str:
     return backend
 
 
+def backend_for(backend: str, device: torch.device, batch: int, n: int, m: int) -> str:
+    """Resolve `backend` for problems of this size: "auto" is "compiled" for small ones on the CPU."""
+    name = backend_name(backend, device)
+    is_free = backend == "auto" and device.type == "cpu"
+    return "compiled" if is_free and is_small(batch, n, m, n_threads()) else name
+
+
 def passes_of(name: str) -> ModuleType:
-    """The module with the passes of "torch" or "triton"; both have the same functions."""
-    return import_module("pairframe.tiled.triton_passes" if name == "triton" else "pairframe.tiled.passes")
+    """The module with the passes of "compiled", "torch" or "triton"; all have the same functions."""
+    return import_module(_MODULES[name])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pairframe.tiled.errors import TiledError
+from pairframe.tiled.small.model import is_worth_storing
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 _MAX_DIFFERENCES = 3  # up to this dimension the cost is a sum of squared differences; above it, a product
@@ -244,6 +245,22 @@ class ScaledPoints:
 
 ScaledCost = ScaledDense | ScaledPoints
 Cost = DenseCost | PointCost
+
+
+def is_stored(cost: Cost) -> bool:
+    """Whether a solve on tiles stores the squared distances of points, by the cost model."""
+    if isinstance(cost, DenseCost) or cost.device.type != "cpu":
+        return False
+    return is_worth_storing(cost.batch, cost.n, cost.m, cost.x.shape[2])
+
+
+def stored(cost: Cost) -> DenseCost:
+    """The same cost as a matrix, in its dtype; squared distances are computed in float64."""
+    if isinstance(cost, DenseCost):
+        return cost
+    out = torch.empty((cost.batch, cost.n, cost.m), dtype=cost.dtype, device=cost.device)
+    cost.scaled(1.0).fill(slice(0, cost.batch), slice(0, cost.n), None, None, out)
+    return DenseCost(out.neg_())
 
 
 def _check_float(name: str, tensor: Tensor) -> None:

@@ -6,28 +6,30 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from pairframe.tiled.backends import backend_name, passes_of
-from pairframe.tiled.cost import DenseCost, PointCost, compute_dtype
+from pairframe.tiled.backends import backend_for, passes_of
+from pairframe.tiled.cost import compute_dtype
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.checkpoint import checkpoint_potentials
 from pairframe.tiled.grad.envelope import envelope_potentials, envelope_value
 from pairframe.tiled.grad.gauge import fix_gauge
-from pairframe.tiled.grad.implicit import implicit_potentials
+from pairframe.tiled.grad.implicit import implicit_potentials, warn_if_open
 from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.once import once_differentiable
 from pairframe.tiled.grad.settings import Settings
 from pairframe.tiled.grad.unrolled import squared_distances, unrolled_potentials
 from pairframe.tiled.inputs import (
     CostLike,
-    as_cost,
     check_epsilon,
     check_stopping,
     check_storage,
     check_tau,
+    cost_tensors,
     without_padding_places,
 )
 from pairframe.tiled.loop import Stopping
+from pairframe.tiled.small.entry import solve as short_way
+from pairframe.tiled.small.value import value_of
 
 GRAD_MODES = ("checkpoint", "truncated", "implicit", "envelope", "unrolled")
 
@@ -73,9 +75,9 @@ def sinkhorn_differentiable(
         can then only move along sum da = sum db, and their gradients are the representative with equal sums over both
         supports.
     """
-    first, second = _tensors(without_padding_places(C, mask_a, mask_b))
+    first, second = cost_tensors(without_padding_places(C, mask_a, mask_b))
     grad_iters = _check_mode(grad, grad_iters)
-    settings = _settings(first, epsilon, (tau_a, tau_b), check_stopping(max_iters, threshold, 1), backend)
+    settings = _settings(first, second, epsilon, (tau_a, tau_b), check_stopping(max_iters, threshold, 1), backend)
     settings = replace(settings, grad_iters=grad_iters, renormalize=renormalize)
     if grad != "unrolled":
         first, second = once_differentiable(first), once_differentiable(second)
@@ -153,23 +155,32 @@ def problem_value(
     `symmetric` is for a measure with itself, whose cost the caller has checked to be symmetric: the solve then keeps
     f = g and takes far fewer passes.
     """
-    first, second = _tensors(without_padding_places(C, *masks))
-    settings = _settings(first, epsilon, taus, stopping, backend)
+    if reference == "counting" and not renormalize:
+        hard_or_soft = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
+        solved = short_way(
+            C,
+            masses,
+            masks,
+            epsilon,
+            hard_or_soft,
+            reference,
+            backend,
+            stopping,
+            symmetric=symmetric,
+            has_gradients=True,
+        )
+        if solved is not None:
+            if not solved.is_converged:
+                warn_if_open(solved.state(), stopping)
+            pair = C if isinstance(C, tuple) else (C, None)
+            return value_of(solved, (*pair, *masses), with_reference)
+    first, second = cost_tensors(without_padding_places(C, *masks))
+    settings = _settings(first, second, epsilon, taus, stopping, backend)
     settings = replace(settings, symmetric=symmetric, renormalize=renormalize)
     first, second = once_differentiable(first), once_differentiable(second)
     masses = _once_differentiable_mass("a", masses[0]), _once_differentiable_mass("b", masses[1])
     logs = live_log_masses(first, second, masses, masks, settings)
     return envelope_value(first, second, logs, *logs.references(reference), settings, with_reference)
-
-
-def _tensors(C: CostLike) -> tuple[Tensor, Tensor | None]:
-    """(C, None) or (x, y), still part of the graph; `as_cost` only checks."""
-    as_cost(C)
-    if isinstance(C, DenseCost):
-        return C.matrix, None
-    if isinstance(C, PointCost):
-        return C.x, C.y
-    return (C, None) if isinstance(C, Tensor) else C
 
 
 def _once_differentiable_mass(name: str, mass: Tensor | None) -> Tensor | None:
@@ -178,11 +189,17 @@ def _once_differentiable_mass(name: str, mass: Tensor | None) -> Tensor | None:
 
 
 def _settings(
-    first: Tensor, epsilon: float, taus: tuple[float | None, float | None], stopping: Stopping, backend: str
+    first: Tensor,
+    second: Tensor | None,
+    epsilon: float,
+    taus: tuple[float | None, float | None],
+    stopping: Stopping,
+    backend: str,
 ) -> Settings:
     epsilon = check_epsilon(epsilon, first.dtype)
     tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
-    passes = passes_of(backend_name(backend, first.device))
+    batch, n, m = (*first.shape[:2], (first if second is None else second).shape[2 if second is None else 1])
+    passes = passes_of(backend_for(backend, first.device, batch, n, m))
     return Settings(epsilon, tau_a, tau_b, passes, stopping.max_iters, stopping.threshold)
 
 

@@ -41,6 +41,16 @@ def as_cost(cost: CostLike) -> Cost:
     return DenseCost(cost.detach())
 
 
+def cost_tensors(cost: CostLike) -> tuple[Tensor, Tensor | None]:
+    """(C, None) or (x, y), still part of the graph; `as_cost` only checks."""
+    as_cost(cost)
+    if isinstance(cost, DenseCost):
+        return cost.matrix, None
+    if isinstance(cost, PointCost):
+        return cost.x, cost.y
+    return (cost, None) if isinstance(cost, Tensor) else cost
+
+
 def without_padding_places(cost: CostLike, mask_a: Tensor | None, mask_b: Tensor | None) -> CostLike:
     """The cost with its masked entries made harmless, whatever they hold (NaN and inf included).
 
@@ -119,7 +129,7 @@ def _zeroed(matrix: Tensor, mask_a: Tensor | None, mask_b: Tensor | None) -> Ten
         return matrix
     if (mask_a is None and mask_b is None) or min(matrix.shape) < 1:
         return matrix
-    if not is_mapped(matrix, mask_a, mask_b) and _lowest(matrix.detach()) >= _lowest_cost(matrix.dtype):
+    if not is_mapped(matrix, mask_a, mask_b) and _lowest(matrix.detach()) >= lowest_cost(matrix.dtype):
         return matrix
     on = torch.ones((), dtype=torch.bool, device=matrix.device)
     on = on if mask_a is None else on & mask_a.unsqueeze(2)
@@ -130,7 +140,7 @@ def _is_mask(mask: Any, shape: Sequence[int]) -> TypeGuard[Tensor]:
     return isinstance(mask, Tensor) and mask.dtype == torch.bool and tuple(mask.shape) == tuple(shape)
 
 
-def _lowest_cost(dtype: torch.dtype) -> float:
+def lowest_cost(dtype: torch.dtype) -> float:
     """The lowest cost that, divided by a moderate epsilon, stays in the range of the compute dtype."""
     return -math.sqrt(torch.finfo(compute_dtype(dtype)).max)
 
@@ -167,9 +177,9 @@ def check_cost(cost: Cost) -> bool:
                     "NaN or -inf",
                     "mask the entries that do not exist, and use +inf to forbid a pair",
                 )
-            if low < _lowest_cost(cost.dtype):
+            if low < lowest_cost(cost.dtype):
                 raise TiledError(
-                    f"costs above {_lowest_cost(cost.dtype):.1g}", f"{low:.3g}", "mask the entries that do not exist"
+                    f"costs above {lowest_cost(cost.dtype):.1g}", f"{low:.3g}", "mask the entries that do not exist"
                 )
             forbids = forbids or high == math.inf
     return forbids

@@ -14,12 +14,15 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from pairframe.tiled.cost import Cost
+from pairframe.tiled.cost import Cost, is_stored, stored
 from pairframe.tiled.passes import Update
 from pairframe.tiled.recorder import Recorder
 from pairframe.tiled.side import Side, optimal_translation
 from pairframe.tiled.strips import short_vectors
 from pairframe.tiled.sums import padded_sum
+
+Progress = Callable[[int, int, float], None]
+"""(iterations so far, elements that still iterate, their largest marginal error)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +87,22 @@ class Loop:
         start: tuple[Tensor, Tensor, Tensor] | None = None,
         relax: float = 1.0,
         recorder: Recorder | None = None,
+        progress: Progress | None = None,
     ) -> State:
-        """Iterate from `start` (f0, g0, shift), or from zero. `relax` above 1 over-relaxes both updates."""
+        """Iterate from `start` (f0, g0, shift), or from zero. `relax` above 1 over-relaxes both updates.
+
+        `progress` is called at every check.
+        """
+        compiled: Callable[..., State] | None = getattr(self.passes, "run", None)
+        if compiled is not None and relax == 1.0 and progress is None:
+            return compiled(self, stopping, start, recorder)
+        loop = self.with_stored_cost()
         with short_vectors():
-            return self.iterate(stopping, start, relax, recorder)
+            return loop.iterate(stopping, start, relax, recorder, progress)
+
+    def with_stored_cost(self) -> Loop:
+        """The loop on stored distances, if points in many dimensions make them worth it."""
+        return replace(self, cost=stored(self.cost)) if is_stored(self.cost) else self
 
     def iterate(
         self,
@@ -95,6 +110,7 @@ class Loop:
         start: tuple[Tensor, Tensor, Tensor] | None = None,
         relax: float = 1.0,
         recorder: Recorder | None = None,
+        progress: Progress | None = None,
     ) -> State:
         """`run` with torch's own threads left on, for passes that need them.
 
@@ -110,6 +126,8 @@ class Loop:
                 recorder.add(k - 1, active, sums_a, sums_b, working.shift)
             if not check:
                 continue
+            if progress is not None:
+                progress(k, len(active), float(working.residual.max()))
             met = (working.change <= stopping.threshold) & (working.residual <= stopping.threshold)
             if not (last or bool(met.any())):
                 continue
@@ -131,8 +149,12 @@ class Loop:
 
         This takes tens of passes on problems for which alternating updates may take thousands.
         """
+        compiled: Callable[..., State] | None = getattr(self.passes, "run_symmetric", None)
+        if compiled is not None:
+            return compiled(self, stopping)
+        loop = self.with_stored_cost()
         with short_vectors():
-            return self._run_symmetric(stopping)
+            return loop._run_symmetric(stopping)
 
     def _run_symmetric(self, stopping: Stopping) -> State:
         side, state = self.a, _unfilled(self)
@@ -155,6 +177,12 @@ class Loop:
                 break
             f0 = 0.5 * (f0 + updated)
         return state
+
+    def at_epsilon(self, epsilon: float) -> Loop:
+        """The same problem at another epsilon."""
+        ratio = self.epsilon / epsilon
+        a, b = (replace(side, tau=None if side.tau is None else side.tau * ratio) for side in (self.a, self.b))
+        return replace(self, epsilon=epsilon, a=a, b=b)
 
     def end_on_a(self, state: State) -> State:
         """One more update of f alone if a is the only hard side, so that the plan meets it; else `state` itself."""

@@ -13,6 +13,7 @@ from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.inputs import CostLike, as_cost, without_padding_places
 from pairframe.tiled.loop import State
+from pairframe.tiled.plan import Plan
 from pairframe.tiled.side import Side
 from pairframe.tiled.sums import padded_sum
 
@@ -45,6 +46,10 @@ class SinkhornOutput:
         tau times the mass without any finite cost to the other side. It stays in place, as if it were masked.
     shift : (B,) float64
         The optimal translation over epsilon, contained in f and g but not in the exponents.
+    backend : str
+        What solved it: "compiled" for small problems on the CPU, "torch" or "triton".
+    is_cost_stored : bool
+        Whether the solve read a stored cost: one that was given, or squared distances that were cheaper to store.
     side_a, side_b : Side
         Log masses as used, references and taus, in units of epsilon.
     """
@@ -66,6 +71,7 @@ class SinkhornOutput:
     epsilon: float
     reference: str
     backend: str
+    is_cost_stored: bool
 
     @classmethod
     def of(
@@ -78,6 +84,7 @@ class SinkhornOutput:
         backend: str,
         mismatch: Tensor,
         stranded: Tensor,
+        is_cost_stored: bool,
     ) -> SinkhornOutput:
         """The output for the end of a loop."""
         return cls(
@@ -98,6 +105,7 @@ class SinkhornOutput:
             epsilon=epsilon,
             reference=reference,
             backend=backend,
+            is_cost_stored=is_cost_stored,
         )
 
     def __repr__(self) -> str:
@@ -120,6 +128,10 @@ class SinkhornOutput:
                 scaled.fill(slice(0, cost.batch), rows, self.log_a_hat[:, rows], self.log_b_hat, plan[:, rows])
                 plan[:, rows].exp_()
         return plan
+
+    def plan(self, C: CostLike) -> Plan:
+        """The plan as an operator, never stored: ``P @ v``, ``P.T @ u``, its marginals and its entropy."""
+        return Plan(self._cost(C), self.epsilon, self.log_a_hat, self.log_b_hat, self.backend)
 
     @entry_point
     def cost(self, C: CostLike) -> Tensor:
@@ -146,10 +158,8 @@ class SinkhornOutput:
 
         A hard marginal adds nothing, even if it is only met up to `marginal_error`.
         """
-        cost, passes = self._cost(C), passes_of(self.backend)
         f0, g0 = self.side_a.potential(self.log_a_hat), self.side_b.potential(self.log_b_hat)
-        p = _marginal(self.log_a_hat, passes.log_sum_rows(cost, self.epsilon, self.log_b_hat))
-        q = _marginal(self.log_b_hat, passes.log_sum_cols(cost, self.epsilon, self.log_a_hat))
+        p, q = self.plan(C).marginals()
         # <C,P> + eps KL = <f,p> + <g,q> - eps (sum P - sum u sum v): the cost does not appear, and the shift cancels.
         value = padded_sum(f0.double() * p) + padded_sum(g0.double() * q) - padded_sum(p) + self._reference_mass()
         value = value + _penalty(p, self.side_a) + _penalty(q, self.side_b)
@@ -168,11 +178,6 @@ class SinkhornOutput:
                 f"the cost that was solved, B, N, M = {shape}", f"{(cost.batch, cost.n, cost.m)}", "pass the same C"
             )
         return cost
-
-
-def _marginal(log_hat: Tensor, log_sum: Tensor) -> Tensor:
-    off = torch.isneginf(log_hat) | torch.isneginf(log_sum)
-    return torch.where(off, 0.0, torch.exp(log_hat.double() + log_sum.double()))
 
 
 def _penalty(p: Tensor, side: Side) -> Tensor:

@@ -24,12 +24,14 @@ class Recorder:
         Log sums. Iteration k = 0, 1, ... of an element is at k modulo K. Places that no iteration filled hold 0.
     shifts : (B, K)
         The shift after the iteration, float64.
+    most : int
+        The most iterations that are kept.
     """
 
     def __init__(self, log_a: Tensor, log_b: Tensor, max_iters: int, keep: int = 0) -> None:
         batch, device = log_a.shape[0], log_a.device
-        self._most = min(max_iters, keep) if keep else max_iters
-        size = self._most if keep else min(max_iters, _FIRST_CAPACITY)
+        self.most = min(max_iters, keep) if keep else max_iters
+        size = self.most if keep else min(max_iters, _FIRST_CAPACITY)
         self.sums_a = log_a.new_zeros((batch, size, log_a.shape[1]))
         self.sums_b = log_b.new_zeros((batch, size, log_b.shape[1]))
         self.shifts = torch.zeros((batch, size), dtype=torch.float64, device=device)
@@ -37,11 +39,15 @@ class Recorder:
     def add(self, k: int, elements: list[int], sums_a: Tensor, sums_b: Tensor, shift: Tensor) -> None:
         """Keep iteration `k` of the batch elements that are still iterating."""
         size = self.shifts.shape[1]
-        if k >= size and size < self._most:
-            self._resize(min(2 * size, self._most))
+        if k >= size and size < self.most:
+            self._resize(min(2 * size, self.most))
         at = k % self.shifts.shape[1]
         which = slice(None) if len(elements) == len(self.shifts) else elements
         self.sums_a[which, at], self.sums_b[which, at], self.shifts[which, at] = sums_a, sums_b, shift
+
+    def replace(self, sums_a: Tensor, sums_b: Tensor, shifts: Tensor) -> None:
+        """Take over a record that was written elsewhere."""
+        self.sums_a, self.sums_b, self.shifts = sums_a, sums_b, shifts
 
     def trim(self, n_iters: Tensor) -> None:
         """Give back the room that the loop did not need, once it has ended after `n_iters` (B,)."""

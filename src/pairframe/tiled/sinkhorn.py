@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from pairframe.tiled.backends import backend_name, passes_of
+from pairframe.tiled.backends import backend_for, passes_of
+from pairframe.tiled.cost import DenseCost, is_stored
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.inputs import (
     CostLike,
@@ -23,9 +25,14 @@ from pairframe.tiled.inputs import (
     without_padding_places,
     without_stranded,
 )
-from pairframe.tiled.loop import Loop, State
+from pairframe.tiled.loop import Loop, Progress, State
 from pairframe.tiled.output import SinkhornOutput
 from pairframe.tiled.side import Side
+from pairframe.tiled.small.entry import Solved
+from pairframe.tiled.small.entry import solve as short_way
+from pairframe.tiled.start import Start, check_schedule, starting_point
+
+_ROUGH = 1e-2  # the threshold at a larger epsilon
 
 
 @entry_point
@@ -48,6 +55,9 @@ def sinkhorn(
     renormalize: bool = False,
     *,
     check_every: int = 1,
+    init: SinkhornOutput | tuple[Tensor, Tensor] | None = None,
+    schedule: Sequence[float] = (),
+    progress: Progress | None = None,
 ) -> SinkhornOutput:
     """Minimise <C,P> + eps KL(P || u (x) v) + tau_a KL(P1 || a) + tau_b KL(P'1 || b) over P >= 0, per batch element.
 
@@ -75,17 +85,63 @@ def sinkhorn(
         Scale the masses of both sides, after masking, to a sum of 1.
     check_every : int
         How many iterations to run between two checks of `threshold`.
+    init : SinkhornOutput or (f, g), optional
+        Where to start: a solve of a similar problem, or potentials (B, N), (B, M) in cost units. The first update is of f,
+        so f itself is not used.
+    schedule : sequence of floats
+        Larger values of epsilon to solve first, in falling order, each to a threshold of at least 1e-2. For a small epsilon this
+        takes fewer iterations than a start from zero; `n_iters` counts all of them.
+    progress : callable (iterations, problems still open, their largest marginal error), optional
+        Called at every check. The solve then runs on the tiles, not in compiled code.
 
     Returns
     -------
     SinkhornOutput
         `converged` tells per element whether the threshold was reached.
     """
+    stopping, taus = (
+        check_stopping(max_iters, threshold, check_every),
+        (check_tau("tau_a", tau_a), check_tau("tau_b", tau_b)),
+    )
+    is_simple = init is None and not schedule and progress is None
+    if is_simple and log_a is None and log_b is None and not renormalize and (taus[0] is not None or taus[1] is None):
+        solved = short_way(C, (a, b), (mask_a, mask_b), epsilon, taus, reference, backend, stopping)
+        if solved is not None:
+            return _plain_output(solved, reference)
     problem = prepared(
         C, (a, b), (log_a, log_b), (mask_a, mask_b), epsilon, (tau_a, tau_b), reference, backend, renormalize
     )
-    stopping = check_stopping(max_iters, threshold, check_every)
-    return problem.output(problem.loop.end_on_a(problem.loop.run(stopping)))
+    loop = problem.loop
+    state, earlier = None, torch.zeros(loop.cost.batch, dtype=torch.int64, device=loop.cost.device)
+    start = None if init is None else starting_point(init, loop)
+    for larger in check_schedule(schedule, loop.epsilon):
+        above = loop.at_epsilon(larger)
+        state = above.run(
+            replace(stopping, threshold=max(stopping.threshold, _ROUGH)),
+            _rescaled(start, loop, above),
+            progress=progress,
+        )
+        start = _rescaled((state.f0, state.g0, state.shift), above, loop)
+        earlier += state.n_iters
+    state = loop.run(stopping, start, progress=progress)
+    return problem.output(replace(loop.end_on_a(state), n_iters=state.n_iters + earlier))
+
+
+def _rescaled(start: Start | None, before: Loop, after: Loop) -> Start | None:
+    """A point in units of one epsilon in those of another."""
+    if start is None:
+        return None
+    ratio = before.epsilon / after.epsilon
+    return start[0] * ratio, start[1] * ratio, start[2] * ratio
+
+
+def _plain_output(solved: Solved, reference: str) -> SinkhornOutput:
+    mismatch = torch.from_numpy(solved.mismatch)
+    side_a, side_b = solved.sides()
+    stranded = torch.zeros_like(mismatch)
+    return SinkhornOutput.of(
+        solved.state(), side_a, side_b, solved.epsilon, reference, "compiled", mismatch, stranded, True
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +157,17 @@ class Prepared:
     def output(self, state: State) -> SinkhornOutput:
         """The output for the end of the loop."""
         loop = self.loop
+        is_given_or_stored = self.backend == "compiled" or isinstance(loop.cost, DenseCost) or is_stored(loop.cost)
         return SinkhornOutput.of(
-            state, loop.a, loop.b, loop.epsilon, self.reference, self.backend, self.mismatch, self.stranded
+            state,
+            loop.a,
+            loop.b,
+            loop.epsilon,
+            self.reference,
+            self.backend,
+            self.mismatch,
+            self.stranded,
+            is_given_or_stored,
         )
 
 
@@ -123,7 +188,7 @@ def prepared(
     forbids = check_cost(cost)
     epsilon = check_epsilon(epsilon, cost.dtype)
     tau_a, tau_b = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
-    name = backend_name(backend, cost.device)
+    name = backend_for(backend, cost.device, cost.batch, cost.n, cost.m)
     log_a = log_masses("a", masses[0], logs[0], masks[0], cost, renormalize)
     log_b = log_masses("b", masses[1], logs[1], masks[1], cost, renormalize)
     mismatch = torch.zeros(cost.batch, dtype=torch.float64, device=cost.device)

@@ -34,6 +34,11 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _strip_threads: ContextVar[int] = ContextVar("strip_threads", default=0)
 
 
+def n_threads() -> int:
+    """Threads for the strips of a cost, or for the problems of a batch."""
+    return _strip_threads.get() or torch.get_num_threads()
+
+
 @contextmanager
 def short_vectors() -> Iterator[None]:
     """Turn off torch's own threads, which only slow down operations on N + M numbers. Strips keep their threads."""
@@ -103,7 +108,7 @@ class Walk:
 
     def each(self, job: Callable[[Task], Result]) -> Iterator[tuple[Task, Result]]:
         """Run `job` for every task, in threads if the cost is large enough; results in the order of the tasks."""
-        threads = _strip_threads.get() or torch.get_num_threads()
+        threads = n_threads()
         entries = self.cost.batch * self.cost.n * self.cost.m
         if threads == 1 or len(self.tasks) == 1 or entries < _WORTH_THREADS or self.cost.device.type != "cpu":
             return ((task, job(task)) for task in self.tasks)
@@ -112,7 +117,7 @@ class Walk:
             with torch.no_grad():  # set per thread
                 return job(task)
 
-        return zip(self.tasks, _pool(threads).map(quiet, self.tasks), strict=True)
+        return zip(self.tasks, thread_pool(threads).map(quiet, self.tasks), strict=True)
 
     def run(self, job: Callable[[Task], None]) -> None:
         """Run `job` for every task and discard its results."""
@@ -136,7 +141,7 @@ def sum_rows(whole: Tensor) -> Tensor:
     return sums[:, :, 0] if sums.shape[2] == 1 else sums.cumsum(2)[:, :, -1]
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
     """A pool of threads in which torch itself uses one thread each. A forked child makes its own pool."""
     key = (os.getpid(), threads)
     if key not in _pools:

@@ -15,11 +15,10 @@ import numpy as np
 from pairframe import checks
 from pairframe.alignment.drift import local_lines
 from pairframe.analysis.series.bars import bars_of
+from pairframe.analysis.series.books import books_of
 from pairframe.analysis.series.chain import chains_of
 from pairframe.analysis.series.flags import FRAME_FLAGS
-from pairframe.analysis.series.flicker import Places, flicker, places_of
 from pairframe.analysis.series.kept import SeriesFrames, check_areas, kept_frames
-from pairframe.analysis.series.outline import OutlineFlicker, masks_of
 from pairframe.analysis.series.times import find_clock, times_of
 from pairframe.errors import CohortError
 from pairframe.progress import Progress
@@ -149,8 +148,8 @@ def _table(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Cal
 
     chain, steps = frames.chain, frames.steps
     created, destroyed = np.array([step.created for step in steps]), np.array([step.destroyed for step in steps])
-    flickers = _flicker(frames, rule, store, tick)
-    on, off = flickers.created, flickers.destroyed
+    books = books_of(frames, rule.flicker_frames, store, tick)
+    on, off = books.flicker_created, books.flicker_destroyed
     duration = np.diff(frames.times[frames.kept])
     move = np.array([_number(step.row, "mean_displacement_um") for step in steps])
     away = np.array([_number(step.row, "divergence_length_um") for step in steps])
@@ -165,11 +164,11 @@ def _table(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Cal
         "created_total_um2": _summed(created),
         "destroyed_total_um2": _summed(destroyed),
         "flicker_total_um2": _summed(on),
-        "outline_flicker_um2": _after(flickers.outline),
-        "outline_flicker_total_um2": _known_sum(flickers.outline),
-        "lasting_created_total_um2": _summed(created - on),
-        "lasting_destroyed_total_um2": _summed(destroyed - off),
-        "lasting_growth_um2": _summed(created - on - destroyed + off),
+        "outline_flicker_um2": _after(books.outline),
+        "outline_flicker_total_um2": _known_sum(books.outline),
+        "lasting_created_total_um2": _summed(books.lasting_created),
+        "lasting_destroyed_total_um2": _summed(books.lasting_destroyed),
+        "lasting_growth_um2": _summed(books.lasting_created - books.lasting_destroyed),
         "growth_rate_per_time": _after(rate),
         "mean_displacement_um": _after(move),
         "path_um": _summed(move),
@@ -203,41 +202,6 @@ def _table(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Cal
     table["reason"] = ["; ".join(flag.words for flag in flags) or None for flags in frames.flags]
     table["left_out"] = ~np.isin(np.arange(n), frames.kept)
     return table
-
-
-@dataclass(frozen=True, eq=False)
-class _Flicker:
-    """Areas per step, um^2: created and destroyed mass that is flicker, and pixels of the outlines that flicker."""
-
-    created: Float
-    destroyed: Float
-    outline: Float
-
-
-def _flicker(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Callable[[str], None]) -> _Flicker:
-    places: list[tuple[Places, Places] | None] = []
-    outline, at_rest = OutlineFlicker(rule.flicker_frames), []
-    reach, units = math.inf, frames.units
-    for step in frames.steps:
-        if step.row is None:
-            places.append(None)
-            outline.skip()
-            at_rest.append(False)
-            continue
-        result = store.load(step.row["pair_id"])
-        reach = _number(step.row, "reach_um")
-        places.append(places_of(result, reach, units.px_area))
-        masks = masks_of(result)
-        at_rest.append(masks is not None)
-        if masks is None:
-            outline.skip()
-        else:
-            outline.add(*masks)
-        tick(step.row["pair_id"])
-    drift = np.array([step.drift_yx_um for step in frames.steps]).reshape(-1, 2)
-    created, destroyed = flicker(places, rule.flicker_frames, reach, drift)
-    pixels = np.array(outline.on_px, dtype=np.float64) * units.px_area
-    return _Flicker(created, destroyed, np.where(at_rest, pixels, np.nan))
 
 
 def _number(row: PlainRow | None, name: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,11 @@ def flags_of(masks: Sequence[Measured], reference_area: float, unit: str) -> lis
             flags.append(Flag("area", words))
         found.append(flags)
     return found
+
+
+def structure_flags(errors: Mapping[str, str]) -> list[Flag]:
+    """Flags of a mask whose structures could not be moved along; errors by column."""
+    return [Flag("structure", f"its {column} could not be moved along: {error}") for column, error in errors.items()]
 
 
 def _flags_of_pose(found: SeriesPose) -> list[Flag]:

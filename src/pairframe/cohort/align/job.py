@@ -14,7 +14,7 @@ from pairframe.alignment.align import FEWEST_PX
 from pairframe.alignment.pose import moved_onto
 from pairframe.alignment.resample import needed_box
 from pairframe.cohort.align.settings import AlignSettings
-from pairframe.cohort.align.tasks import PlaceTask, PoseTask
+from pairframe.cohort.align.tasks import PlacedStructure, PlaceTask, PoseTask
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask
 from pairframe.cohort.run.events import Chunk, PairFinished
 from pairframe.cohort.run.mark import is_going_on
@@ -28,6 +28,7 @@ from pairframe.types import Float
 from pairframe.units import Units
 
 NEEDED = "needed_canvas_hw"  # in the row of a mask that does not fit
+LEFT_BEHIND = "left_behind"  # in the row of a mask that was moved: errors of its structures, by column
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class AlignJob:
             "status": str(pose.status),
             "pose": pose.to_plain(),
             "area": area_of(mask),
+            "px_size_um": mask.px_size_um,
             "landmark_offset": _landmark_offset(pose, reference_mark, mark),
             "landmark_offset_runner_up": _landmark_offset(pose, reference_mark, mark, of_runner_up=True),
         }
@@ -83,7 +85,25 @@ class AlignJob:
             return failed_row(task.pair_id, error) | {NEEDED: needed}
         moved = moved_onto(mask, task.change, task.canvas, task.px_size_um)
         write_mask(moved, self.out / task.file, overwrite=True)
-        return {"pair_id": task.pair_id, "status": str(PoseStatus.aligned)}
+        trouble = {}
+        for one in task.along:
+            try:
+                self._place_along(one, mask, task)
+            except Exception as error:  # the mask itself is there
+                trouble[one.column] = str(error)
+        return {"pair_id": task.pair_id, "status": str(PoseStatus.aligned), LEFT_BEHIND: trouble}
+
+    def _place_along(self, one: PlacedStructure, mask: Mask, task: PlaceTask) -> None:
+        """Move a structure as its mask was moved; pixels that it covers by half or more are inside."""
+        structure = one.mask.read()
+        if structure.shape_hw != mask.shape_hw:
+            sizes = ["{} x {} px".format(*shape_hw) for shape_hw in (mask.shape_hw, structure.shape_hw)]
+            raise AlignError(f"{one.column!r} on the canvas of its mask, {sizes[0]}", sizes[1], "check the column")
+        own = replace(structure, px_size_um=mask.px_size_um)
+        moved = moved_onto(own, task.change, task.canvas, task.px_size_um)
+        inside = Mask.from_array(moved.values >= 0.5, px_size_um=task.px_size_um)
+        (self.out / one.file).parent.mkdir(parents=True, exist_ok=True)
+        write_mask(inside, self.out / one.file, overwrite=True)
 
 
 def align_with(

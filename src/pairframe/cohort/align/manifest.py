@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,16 @@ from pairframe import files
 from pairframe.alignment import Similarity
 from pairframe.alignment.series import SeriesPose
 from pairframe.cohort.align.flags import Flag, Measured
-from pairframe.cohort.align.tasks import PREFIX
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.sources import ALIGNED_MANIFEST
 from pairframe.results import disk
+from pairframe.results.motion_words import COHORT_POSE as PREFIX
 from pairframe.results.schema import FAILED
 
 # Name, without the prefix, and meaning.
 COLUMNS = {
     "original": "the mask as the first table names it",
+    "original_px_size_um": "side of a pixel of the original image; the default uncertainty of outlines is their median",
     "status": "`aligned`, `ambiguous`, `undetermined`, or `failed` without a mask",
     "angle_deg": "turn from the original image to the canvas, counter-clockwise as the image is shown",
     "shift_dy_um": "displacement of the mask's centroid, down, from its place in the original image to that on the canvas",
@@ -57,6 +58,10 @@ class AlignedMask:
         From the original image to the canvas.
     measured : Measured or None
     flags : tuple of Flag
+    px_size_um : float or None
+        Side of a pixel of the original image.
+    structures : dict
+        Files of the structures that were moved along, by column.
     error : str or None
         Why there is no moved mask.
     """
@@ -69,11 +74,14 @@ class AlignedMask:
     measured: Measured | None
     flags: tuple[Flag, ...]
     error: str | None
+    px_size_um: float | None = None
+    structures: Mapping[str, str] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
         """The columns that the alignment adds, without their prefix."""
         values: dict[str, Any] = dict.fromkeys(COLUMNS)
         values["original"] = self.frame.mask.named
+        values["original_px_size_um"] = self.px_size_um
         values["status"] = FAILED
         if self.found is not None and self.change is not None and self.measured is not None:
             pose = self.found.pose
@@ -98,17 +106,21 @@ class AlignedMask:
         return values
 
 
-def write_aligned_manifest(masks: Sequence[AlignedMask], out: Path, px_size_um: float | None) -> Path:
-    """Write the table. Columns of the first table stay, except for the path and the pixel size."""
+def write_aligned_manifest(
+    masks: Sequence[AlignedMask], out: Path, px_size_um: float | None, structures: Sequence[str] = ()
+) -> Path:
+    """Write the table. Columns of the first table stay, except for the path, the pixel size and those of structures."""
     has_series = any(one.frame.series for one in masks)
     labels = list(dict.fromkeys(name for one in masks for name in one.frame.labels))
-    names = ["path", *(["series"] if has_series else []), "frame", "px_size_um", *labels]
+    labels = [name for name in labels if name not in structures]
+    names = ["path", *(["series"] if has_series else []), "frame", "px_size_um", *structures, *labels]
     stream = io.StringIO()
     writer = csv.writer(stream)
     writer.writerow([*names, *(f"{PREFIX}{name}" for name in COLUMNS)])
     for one in masks:
         series = [one.frame.series] if has_series else []
         cells = [Path(one.file).as_posix(), *series, one.frame.name, px_size_um]
+        cells += [Path(one.structures[name]).as_posix() if name in one.structures else None for name in structures]
         cells += [one.frame.labels.get(name) for name in labels]
         writer.writerow([_cell(value) for value in (*cells, *one.columns().values())])
     path = out / ALIGNED_MANIFEST

@@ -14,8 +14,16 @@ from pathlib import Path
 from pairframe.alignment import Pose
 from pairframe.alignment.pose import moved_onto
 from pairframe.alignment.series import SeriesPose, settle_series
-from pairframe.cohort.align.flags import Measured, flags_of
-from pairframe.cohort.align.job import NEEDED, AlignJob, area_of, canvas_around_middle, does_not_fit, read_area
+from pairframe.cohort.align.flags import Measured, flags_of, structure_flags
+from pairframe.cohort.align.job import (
+    LEFT_BEHIND,
+    NEEDED,
+    AlignJob,
+    area_of,
+    canvas_around_middle,
+    does_not_fit,
+    read_area,
+)
 from pairframe.cohort.align.manifest import AlignedMask, write_aligned_manifest
 from pairframe.cohort.align.reference import (
     RULE,
@@ -32,11 +40,12 @@ from pairframe.cohort.align.tasks import (
     ReferenceRef,
     file_names,
     masks_of,
+    moved_along,
     pose_key,
     pose_task,
 )
 from pairframe.cohort.inputs.columns import ColumnMap
-from pairframe.cohort.inputs.content import Digests
+from pairframe.cohort.inputs.content import Digests, side_content
 from pairframe.cohort.inputs.sources import read_frames
 from pairframe.cohort.inputs.tasks import PairTask
 from pairframe.cohort.run.chunks import cut_into_chunks
@@ -206,6 +215,7 @@ class _Run:
         self._is_stopping, self._progress = is_stopping, progress
         self._scan = MaskScan(progress, is_stopping)
         self._digests = Digests()
+        self._structures = tuple(dict.fromkeys(name for one in masks for name in one.frame.structures))
 
     def align(self, reference: Reference, n_jobs: int, began: float) -> AlignedCohort:
         tasks = [pose_task(one, reference.ref) for one in self._masks]
@@ -217,16 +227,19 @@ class _Run:
                 self._state.save_when_due()
             poses = self._settled()
             place = self._place_tasks(poses, reference)
-            marks = {task.pair_id: _place_key(task, keys[task.pair_id]) for task in place}
+            marks = {task.pair_id: self._place_key(task, keys[task.pair_id]) for task in place}
             left = [task for task in place if not self._is_written(task, marks[task.pair_id])]
             failed: dict[str, Row] = {}
+            left_behind: dict[str, dict[str, str]] = {}
             for row in self._rows_of(left, len(place), workers, "masks written"):
                 if row["status"] == FAILED:
                     failed[row["pair_id"]] = row
+                elif row[LEFT_BEHIND]:
+                    left_behind[row["pair_id"]] = row[LEFT_BEHIND]  # not marked as done: it is tried again
                 else:
                     self._state.placed[row["pair_id"]] = str(marks[row["pair_id"]])
                 self._state.save_when_due()
-        return self._finish(reference, poses, failed, len(left), len(place) - len(left), began)
+        return self._finish(reference, poses, failed, left_behind, len(left), len(place) - len(left), began)
 
     def _is_known(self, mask_id: str, key: str | None) -> bool:
         known = self._state.poses.get(mask_id)
@@ -234,7 +247,8 @@ class _Run:
         return known is not None and key is not None and known["key"] == key and known["row"]["status"] != FAILED
 
     def _is_written(self, task: PlaceTask, place_key: str) -> bool:
-        return self._state.placed.get(task.pair_id) == place_key and (self._job.out / task.file).is_file()
+        files = (task.file, *(one.file for one in task.along))
+        return self._state.placed.get(task.pair_id) == place_key and all((self._job.out / f).is_file() for f in files)
 
     def _rows_of(self, tasks: Sequence[PairTask], total: int, workers: _Workers, unit: str) -> Iterator[Row]:
         """Rows as workers finish them; KeyboardInterrupt at the end if the run is stopping."""
@@ -287,16 +301,29 @@ class _Run:
                 canvas=reference.canvas,
                 px_size_um=reference.px_size_um,
                 file=names[one.mask_id],
+                along=moved_along(one, names[one.mask_id], self._structures),
             )
             for one in self._masks
             if one.mask_id in poses
         ]
+
+    def _place_key(self, task: PlaceTask, key: str | None) -> str:
+        """A hash of all that the written files of a mask depend on."""
+        along = []
+        for one in task.along:
+            try:
+                along.append([one.column, one.file, side_content(one.mask, self._digests)])
+            except OSError as error:
+                along.append([one.column, str(error)])
+        values = [key, vars(task.change), vars(task.canvas), task.px_size_um, task.file, along]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     def _finish(
         self,
         reference: Reference,
         poses: Mapping[str, SeriesPose],
         failed: Mapping[str, Row],
+        left_behind: Mapping[str, Mapping[str, str]],
         n_left: int,
         n_kept: int,
         began: float,
@@ -311,7 +338,7 @@ class _Run:
         units = Units(reference.px_size_um)
         flags = dict(zip(ids, flags_of(measured, reference_area, units.length_text), strict=True))
         about = dict(zip(ids, measured, strict=True))
-        changes = {task.pair_id: task.change for task in self._place_tasks(poses, reference)}
+        tasks = {task.pair_id: task for task in self._place_tasks(poses, reference)}
         rows = []
         for one in self._masks:
             mask_id = one.mask_id
@@ -322,9 +349,15 @@ class _Run:
                     frame=one.frame,
                     file=names[mask_id],
                     found=poses.get(mask_id),
-                    change=changes.get(mask_id),
+                    change=tasks[mask_id].change if mask_id in tasks else None,
                     measured=about.get(mask_id),
-                    flags=tuple(flags.get(mask_id, ())),
+                    flags=(*flags.get(mask_id, ()), *structure_flags(left_behind.get(mask_id, {}))),
+                    px_size_um=self._row(mask_id).get("px_size_um"),
+                    structures={
+                        along.column: along.file
+                        for along in (tasks[mask_id].along if mask_id in tasks and trouble is None else ())
+                        if along.column not in left_behind.get(mask_id, {})
+                    },
                     error=None if trouble is None else f"{trouble['error']}. To fix: {trouble['advice']}",
                 )
             )
@@ -332,7 +365,7 @@ class _Run:
         needed = None if not needs else (max(h for h, _ in needs), max(w for _, w in needs))
         if needed is not None and len(needs) == len(self._masks):
             raise does_not_fit("the masks", reference.canvas, needed)
-        write_aligned_manifest(rows, state.out, reference.px_size_um)
+        write_aligned_manifest(rows, state.out, reference.px_size_um, self._structures)
         name = reference.mask_id or reference.ref.mask.named
         rule = "given" if reference.mask_id is None else RULE
         state.about |= {
@@ -372,9 +405,3 @@ class _Workers:
     def __exit__(self, *error: object) -> None:
         if self._is_started:
             self._executor.__exit__(None, None, None)
-
-
-def _place_key(task: PlaceTask, key: str | None) -> str:
-    """A hash of all that a written mask depends on."""
-    change, canvas = vars(task.change), vars(task.canvas)
-    return hashlib.sha256(json.dumps([key, change, canvas, task.px_size_um, task.file]).encode()).hexdigest()

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pairframe import files, plain_json
+from pairframe.cohort.align.tasks import MASKS, STRUCTURES
 from pairframe.cohort.inputs.sources import ALIGN_STATE, ALIGNED_MANIFEST
 from pairframe.errors import StoreError
 from pairframe.results import disk
 
-MASKS, REFERENCE, SHEET, PAGE = "masks", "reference.tif", "contact_sheet.png", "contact_sheet.html"
-OUR_NAMES = frozenset({ALIGN_STATE, ALIGNED_MANIFEST, MASKS, REFERENCE, SHEET, PAGE})
+REFERENCE, SHEET, PAGE = "reference.tif", "contact_sheet.png", "contact_sheet.html"
+OUR_NAMES = frozenset({ALIGN_STATE, ALIGNED_MANIFEST, MASKS, STRUCTURES, REFERENCE, SHEET, PAGE})
 _VERSION = 1
 _SAVE_EVERY_S = 5.0
 

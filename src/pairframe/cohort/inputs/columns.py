@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pairframe import files
-from pairframe.checks import shown
+from pairframe.checks import listed, shown
 from pairframe.errors import ManifestError
 
 MAP_SUFFIX = ".toml"
 _MOST_BYTES = 1 << 20
-_STRUCTURE = "a landmark or another structure"
+_STRUCTURE = "a structure, such as a landmark or a region"
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class ColumnMap:
             if name not in names:
                 raise ManifestError(
                     f"a column {name!r} in {table!r}, named as the one for {role}",
-                    f"the columns {', '.join(map(repr, names))}"[:300],
+                    f"the columns {listed(names)}",
                     "name one of them",
-                    "landmark" if role == _STRUCTURE else f"{role}_column",
+                    "" if role == _STRUCTURE else f"{role}_column",
                 )
 
         def first(*usual: str) -> str | None:

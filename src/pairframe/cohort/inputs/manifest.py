@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from pairframe.checks import listed
 from pairframe.cohort.inputs.cells import MaskCells, is_coco_object
 from pairframe.cohort.inputs.columns import MAP_SUFFIX, ColumnMap, read_column_map
 from pairframe.cohort.inputs.pairing import Frame, pair_frames
 from pairframe.cohort.inputs.tables import Line, ManifestTable, read_manifest_table
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask
 from pairframe.errors import ManifestError
+from pairframe.results.motion_words import COHORT_POSE
+from pairframe.results.schema import BY_NAME, FAILED
 
 _OF_A_PAIR = {"pair_id", "source", "target"}
 
@@ -51,13 +54,14 @@ def _read_table(path: Path, columns: ColumnMap) -> tuple[ManifestTable, ColumnMa
     if path.suffix.lower() == MAP_SUFFIX:
         path, own = read_column_map(path)
         columns = columns.over(own)
-    named = {columns.mask, columns.series, columns.frame, *columns.structures} - {None}
+    named = {columns.mask, columns.series, *columns.structures} - {None}
     return read_manifest_table(path, {str(name) for name in named}), columns
 
 
 def _unknown_columns(table: ManifestTable, expected: str) -> ManifestError:
-    names = ", ".join(map(repr, table.names))[:200]
-    return ManifestError(expected, f"{names} in {table.path.name!r}", "name the columns in the first line")
+    return ManifestError(
+        expected, f"{listed(table.names)} in {table.path.name!r}", "name the columns in the first line"
+    )
 
 
 def _pairs(table: ManifestTable, columns: ColumnMap) -> list[PairTask]:
@@ -87,8 +91,10 @@ def _frames(table: ManifestTable, columns: ColumnMap) -> list[Frame]:
         if name in columns.structures
         or (name != columns.mask and any(is_coco_object(line.cells[name]) for line in table.lines))
     ]
-    # A column ``time`` that orders the frames is a label too: its unit is unknown. The results have a series and a frame already.
-    own = {columns.mask, columns.series, order if order != "time" else None, "series", "frame"}
+    # Numbers that order the frames, such as ``hour``, are a label too: they may be the time. The results have a series and a
+    # frame already.
+    is_time = order is not None and order not in BY_NAME and _has_numbers(table, order)
+    own = {columns.mask, columns.series, None if is_time else order, "series", "frame"}
     frames = []
     count: dict[str, int] = {}
     for line in table.lines:
@@ -98,7 +104,7 @@ def _frames(table: ManifestTable, columns: ColumnMap) -> list[Frame]:
         for column, value in ((columns.series, series), (order, name)):
             if column is not None and not value:
                 raise ManifestError(f"a {column} in every line", f"none in {line.where}", "complete the line")
-        mask = _mask(cells, line, columns.mask)
+        mask = replace(_mask(cells, line, columns.mask), failure=_failure(line))
         structures = {other: ref for other in others if (ref := cells.ref(line, other)) is not None}
         drop = own | _used(columns, mask)
         labels = {name: line.cells[name] for name in table.names if name not in drop}
@@ -109,6 +115,17 @@ def _frames(table: ManifestTable, columns: ColumnMap) -> list[Frame]:
         replace(frame, labels={name: value for name, value in frame.labels.items() if name not in runs})
         for frame in frames
     ]
+
+
+def _has_numbers(table: ManifestTable, column: str) -> bool:
+    return all(isinstance(line.cells[column], int | float) for line in table.lines)
+
+
+def _failure(line: Line) -> str | None:
+    """Why an alignment wrote no mask; None if it did, or if the table is of no alignment."""
+    if line.cells.get(f"{COHORT_POSE}status") != FAILED:
+        return None
+    return line.text(f"{COHORT_POSE}reason") or "no reason is recorded"
 
 
 def _used(columns: ColumnMap, *masks: MaskRef) -> set[str | None]:

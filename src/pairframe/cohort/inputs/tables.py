@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pairframe import files
+from pairframe.checks import listed
 from pairframe.cohort.inputs.tasks import Scalar
 from pairframe.errors import ManifestError
 
@@ -66,9 +67,7 @@ def read_manifest_table(path: Path, text_columns: Collection[str] = ()) -> Manif
             "a manifest that can be read: csv or tsv in UTF-8, or parquet", f"{str(path)!r}: {error}", "write it again"
         ) from error
     if len(set(names)) != len(names) or "" in names:
-        raise ManifestError(
-            "a different name for every column", f"{', '.join(map(repr, names))[:200]}", "name the columns in line 1"
-        )
+        raise ManifestError("a different name for every column", listed(names), "name the columns in line 1")
     if not rows:
         raise ManifestError("at least one line below the names", f"none in {str(path)!r}", "add the masks to compare")
     return ManifestTable(path, tuple(names), tuple(rows))

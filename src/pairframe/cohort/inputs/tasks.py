@@ -50,6 +50,8 @@ class MaskRef:
         The mask itself, if the manifest holds it; then `spec` only names its cell.
     shape_hw : (H, W), optional
         Canvas of outlines, pixels, if the manifest has it.
+    failure : str, optional
+        Why there is no such mask, if an alignment could not write it: reading it raises an error with this reason.
     digest : FileDigest, optional
         Of its file, if that was hashed already.
     """
@@ -59,10 +61,17 @@ class MaskRef:
     px_size_um: float | None = None
     rle: CocoRle | None = None
     shape_hw: tuple[int, int] | None = None
+    failure: str | None = None
     digest: FileDigest | None = field(default=None, compare=False, repr=False)
 
     def read(self, *, density: bool = False) -> Mask:
         """The mask; grey values as mass per pixel if `density` is true."""
+        if self.failure is not None:
+            raise MaskError(
+                f"the aligned mask {self.named!r}",
+                f"none, because its alignment failed: {self.failure}",
+                "correct it and align again, or leave the frame out of the table",
+            )
         if self.rle is None:
             return read_mask(self.spec, px_size_um=self.px_size_um, density=density, shape_hw=self.shape_hw)
         try:

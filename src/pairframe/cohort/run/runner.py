@@ -14,6 +14,7 @@ from pairframe.cohort.inputs.interval import with_frame_interval
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
 from pairframe.cohort.run.chunks import cut_into_chunks
 from pairframe.cohort.run.cohort_reach import CohortReach, record_reach, settle_reach, with_reach
+from pairframe.cohort.run.cohort_rim import with_rim
 from pairframe.cohort.run.dask_executor import AnyClient, DaskExecutor
 from pairframe.cohort.run.events import Stopped
 from pairframe.cohort.run.executor import Executor
@@ -117,6 +118,7 @@ def run_cohort(
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
     tasks = with_frame_interval(read_tasks(manifest, pairing, axes, columns), frame_interval_min)
+    config = with_rim(config, tasks)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()

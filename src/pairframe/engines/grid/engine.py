@@ -44,6 +44,7 @@ _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
 # resolve the blur.
 GOOD_START, GOOD_UNRESOLVED_START = 0.1, 0.3
+_WARM_SUMS_PER_DIGIT = 10  # of tol, from such a start where potentials are bounded; most take fewer, and some hundreds
 
 
 class GridEngine(Engine):
@@ -133,11 +134,12 @@ class _Solve:
 
     def _run(self) -> SolveEnd:
         self._level = level = Level(self._problem, self._options.dtype, self._options.device)
-        start, shift, is_even = self._start(level)
         if self._problem.is_symmetric:
-            last = run_symmetric(level, start, self._watch(level))
+            last = run_symmetric(level, self._symmetric_start(), self._watch(level))
         else:
-            last = self._rounds(level, start, shift, is_even)
+            known = self._known_start(level)
+            warm = None if known is None else self._from_known_start(level, *known)
+            last = warm or self._rounds(level, *self._start_from_coarser(level))
         found = self._certificate
         if not last.potentials.is_finite:  # at an epsilon beyond all digits
             found = Certificate.of_nothing()
@@ -183,19 +185,42 @@ class _Solve:
 
     # --- where to start ----------------------------------------------------------------------
 
-    def _start(self, level: Level) -> tuple[Float, float, bool]:
-        """The potential on a, its `shift` and whether it `is_even`: from `init` when that is any good, else from coarser levels."""
+    def _symmetric_start(self) -> Float:
         if self._init is not None:
-            f = _fill(np.asarray(self._init[0], dtype=np.float64), self._problem.support_a)
-            if self._problem.is_symmetric:
-                return f, 0.0, True
-            shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again; see `Potentials`
-            first = level.complete(level.answer(f - shift, shift - self._beyond))
-            if first.residual < _good_start(self._problem):
-                return first.next_f, first.next_shift, True
-            level.forget_round()
-        if self._problem.is_symmetric:
-            return np.zeros(level.mass_a.size), 0.0, True
+            return self._filled_init(self._init)
+        return np.zeros(int(self._problem.support_a.sum()))
+
+    def _filled_init(self, init: Start) -> Float:
+        return _fill(np.asarray(init[0], dtype=np.float64), self._problem.support_a)
+
+    def _known_start(self, level: Level) -> tuple[Float, float] | None:
+        """The potential on a and its `shift` from `init`, if that is any good."""
+        if self._init is None:
+            return None
+        f = self._filled_init(self._init)
+        shift = float(f @ level.mass_a / level.mass_a.sum())  # apart again; see `Potentials`
+        first = level.complete(level.answer(f - shift, shift - self._beyond))
+        if first.residual < _good_start(self._problem):
+            return first.next_f, first.next_shift
+        level.forget_round()
+        return None
+
+    def _from_known_start(self, level: Level, f: Float, shift: float) -> Round | None:
+        """Rounds from `init`; None if it leads nowhere, because what was pinned to a bound is pinned elsewhere now."""
+        if not self._pins:
+            return self._rounds(level, f, shift, True)
+        most = round(_WARM_SUMS_PER_DIGIT * -math.log10(min(self._options.tol, 0.1)))
+        most = min(most, self._options.max_iterations // 2)
+        watch = Watch(level, self._is_done, most, self._note, goal=_LIKELY * self._options.tol)
+        last = run_rounds(level, f, watch, shift=shift, is_even=True)
+        if self._certificate is not None and self._certificate.meets(self._options.tol):
+            return last
+        level.forget_round()
+        self._goal = self._options.tol
+        return None
+
+    def _start_from_coarser(self, level: Level) -> tuple[Float, float, bool]:
+        """The potential on a, its `shift` and whether it `is_even`, from coarser levels."""
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, shift, here = np.zeros(0), 0.0, None
         tol = COARSE_PINNED_TOL if self._pins else COARSE_TOL

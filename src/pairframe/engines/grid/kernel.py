@@ -20,6 +20,7 @@ from pairframe.types import Bool, Float, Index, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
 _DEPTH = {"float64": 550.0, "float32": 60.0}  # how far below its maximum a tile may reach in that precision
+_KEPT_BYTES = 32 << 20  # of channels that are kept between calls
 _REACH = 45.0  # the kernel is dropped past exp(-_REACH) when the cost of an order of axes is estimated
 
 
@@ -80,7 +81,9 @@ class SupportKernel:
             for k, axis in reversed(list(enumerate(axes)))
         ]
         self._log_in = np.full((self._passes[0].n_lines, shape_in[-1]), -np.inf)
-        self._buffers: dict[int, _Buffers] = {}
+        # Kept between calls: fresh memory for each softmin costs as much as its sums.
+        self._sums: list[Float] = []
+        self._channels: dict[int, _Channels] = {}
 
     def log_sum(self, log_weight: Float) -> Float:
         """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where no input has weight."""
@@ -88,26 +91,48 @@ class SupportKernel:
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         """The log-sums (n_out,), and with the same weights the averages of `channels` (c, n_in) as (c, n_out)."""
-        return self._run(log_weight, np.asarray(channels, dtype=np.float64))
+        channels = np.asarray(channels, dtype=np.float64)
+        if len(channels) < 2 or _Channels(self._passes, 1).is_kept:
+            return self._run(log_weight, channels)
+        # One after the other: each takes as much memory as two images while it is summed.
+        means = np.empty((len(channels), self.n_out))
+        for k, channel in enumerate(channels):
+            log_sum, means[k : k + 1] = self._run(log_weight, channel[None])
+        return log_sum, means
+
+    def release_large_buffers(self) -> None:
+        """Free what is kept between calls if it is as large as an image of a million pixels; the next call makes it again."""
+        if sum(array.nbytes for array in self._sums) > _KEPT_BYTES // 2:
+            self._sums = []
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)
-        if n_channels not in self._buffers:
-            self._buffers[n_channels] = _Buffers(self._passes, n_channels)
-        buffers = self._buffers[n_channels]
+        if not self._sums:
+            self._sums = [np.empty(step.shape_out) for step in self._passes]
         self._log_in.ravel()[self._index_in] = log_weight
-        if n_channels:
+        buffers = self._channels.get(n_channels)
+        if buffers is None:
+            buffers = _Channels(self._passes, n_channels)
+            if buffers.is_kept:
+                self._channels[n_channels] = buffers
+        phi = buffers.first()
+        if n_channels == 1:
+            phi.ravel()[self._index_in] = channels[0]
+        elif n_channels:
             line, place = np.divmod(self._index_in, self._log_in.shape[1])
             for k, channel in enumerate(channels):
-                buffers.phi[line, k, place] = channel
-        h, phi = self._log_in, buffers.phi
-        for step, out, means in zip(self._passes, buffers.sums, buffers.means, strict=True):
+                phi[line, k, place] = channel
+        h = self._log_in
+        for number, (step, out) in enumerate(zip(self._passes, self._sums, strict=True)):
             h, phi = h.reshape(step.n_lines, step.n_in), _lines_first(phi, step.n_lines, step.n_in)
+            means = buffers.after(number)
             step.run(h, phi, out, means)
             h, phi = out, means
         log_sum = h.ravel()[self._index_out]
         if not n_channels:
             return log_sum, np.empty((0, self.n_out))
+        if n_channels == 1:
+            return log_sum, phi.ravel()[self._index_out][None]
         line, place = np.divmod(self._index_out, h.shape[1])
         return log_sum, np.stack([phi[line, k, place] for k in range(n_channels)])
 
@@ -158,6 +183,11 @@ class _Pass:
     def n_lines(self) -> int:
         return len(self.spans)
 
+    @property
+    def shape_out(self) -> tuple[int, int]:
+        """Of the output, turned for the next pass."""
+        return (self.n_out, self.n_lines) if self.turned else (self.n_lines, self.n_out)
+
     def run(self, h: Float, phi: Float, out: Float, means: Float) -> None:
         cut = 37.0 + np.log(self.n_in)  # dropped terms are below float64's last digit
         arguments = (
@@ -178,21 +208,35 @@ class _Pass:
         run_in_threads(lambda first, step: pass_rows(*arguments, self.turned, first, step), n_outputs)
 
 
-class _Buffers:
-    """Memory for the passes with c channels, kept between calls: fresh memory for each softmin costs as much as its sums.
+class _Channels:
+    """Memory for c channels: `first` for the input, and `after` each pass for its output, turned for the next one.
 
-    `phi` holds the channels of the first pass; `sums` and `means` hold the output of each pass, turned for the next one.
+    Small ones are kept between calls. Large ones are as large as several images, and are made when needed.
     """
 
     def __init__(self, passes: list[_Pass], n_channels: int) -> None:
-        self.phi = np.zeros((passes[0].n_lines, n_channels, passes[0].n_in))
-        self.sums: list[Float] = []
-        self.means: list[Float] = []
-        for step in passes:
-            n_first, n_last = (step.n_out, step.n_lines) if step.turned else (step.n_lines, step.n_out)
-            self.sums.append(np.empty((n_first, n_last)))
-            # Zeros, because an entry outside the spans may meet a weight of zero, and must not bring a NaN into a mean.
-            self.means.append(np.zeros((n_first, n_channels, n_last)))
+        first = (passes[0].n_lines, n_channels, passes[0].n_in)
+        self._shapes = [first, *((step.shape_out[0], n_channels, step.shape_out[1]) for step in passes)]
+        self._kept: dict[int, Float] | None = {} if self.is_kept else None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether they are small enough to be kept between calls."""
+        return 8 * sum(math.prod(shape) for shape in self._shapes) <= _KEPT_BYTES
+
+    def first(self) -> Float:
+        return self._array(0)
+
+    def after(self, number: int) -> Float:
+        return self._array(number + 1)
+
+    def _array(self, number: int) -> Float:
+        # Zeros, because an entry outside the spans may meet a weight of zero, and must not bring a NaN into a mean.
+        if self._kept is None:
+            return np.zeros(self._shapes[number])
+        if number not in self._kept:
+            self._kept[number] = np.zeros(self._shapes[number])
+        return self._kept[number]
 
 
 def _lines_first(phi: Float, n_lines: int, n: int) -> Float:

@@ -19,6 +19,7 @@ from pairframe.engines.grid.watch import Watch
 from pairframe.types import Float
 
 DEPTH = 15
+_LEAST_DEPTH, _MEMORY_BYTES = 6, 192 << 20  # of large problems, whose steps would take more memory than this
 _SAME_DUAL = 1e-11  # relative: smaller changes of the dual are rounding, and the residual decides
 _MOST_PLAIN = 1  # rounds before mixing, while a potential that was carried between grids is rough
 _ROUGH = 1.5  # in eps: the largest plain step of a potential that is smooth enough for mixing
@@ -45,7 +46,8 @@ def run_rounds(level: Level, f: Float, watch: Watch, *, shift: float = 0.0, is_e
 class _Rounds:
     def __init__(self, level: Level, watch: Watch) -> None:
         self._level, self._watch = level, watch
-        self._memory = Anderson(level.mass_a, DEPTH)
+        affordable = _MEMORY_BYTES // (16 * level.mass_a.size)
+        self._memory = Anderson(level.mass_a, max(_LEAST_DEPTH, min(DEPTH, affordable)))
         self._correction = Correction(level)
         self._newton = NewtonSteps(level)
         self._may_use_newton = self._newton.cost <= _MOST_COST * watch.most_rounds

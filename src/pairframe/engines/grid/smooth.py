@@ -38,24 +38,24 @@ class KilledDiffusion:
         stencil = _Stencil(mesh.n_nodes)
         weight = np.where(free, weight, 0.0)
         push, pull = weight * spread, weight * kill
-        for i, j in combinations_with_replacement(range(len(mesh.corners)), 2):
-            overlap = mesh.hats[i] * mesh.hats[j]
-            energy = push * sum(one * other for one, other in zip(mesh.slopes[i], mesh.slopes[j], strict=True))
-            stencil.add(mesh.corners[i], mesh.corners[j], pull * overlap + energy)
+        for i, j in combinations_with_replacement(range(2**mesh.n_axes), 2):
+            overlap = mesh.hat(i) * mesh.hat(j)
+            energy = push * sum(one * other for one, other in zip(mesh.slopes(i), mesh.slopes(j), strict=True))
+            stencil.add(mesh.corner(i), mesh.corner(j), pull * overlap + energy)
         used = stencil.nodes()
         newton = stencil.matrix(used)
         # Without killing the constant is in the null space; a small diagonal keeps the matrix regular.
         regular = newton + sparse.diags(1e-7 * newton.diagonal() + 1e-14 * newton.diagonal().max())
         factor = mesh.n_axes <= 2 or used.size <= _MOST_FACTORED_NODES
         self._solve = factored(regular) if factor else _by_conjugate_gradients(regular)
-        self._to_pixels = mesh.to_pixels[:, used].tocsr()
-        self._to_nodes = self._to_pixels.T.tocsr()
+        self._to_pixels, self._used = mesh.to_pixels, used
         self._free = free
 
     def __call__(self, pull: Float) -> Float:
         """The smooth solution (n,) for a forcing times weight (n,), 0 where pixels are not free."""
-        smooth = np.asarray(self._to_pixels @ self._solve(self._to_nodes @ np.where(self._free, pull, 0.0)))
-        return np.where(self._free, smooth, 0.0)
+        at_nodes = np.zeros(self._to_pixels.shape[1])
+        at_nodes[self._used] = self._solve((self._to_pixels.T @ np.where(self._free, pull, 0.0))[self._used])
+        return np.where(self._free, np.asarray(self._to_pixels @ at_nodes), 0.0)
 
 
 class Mesh:
@@ -63,49 +63,66 @@ class Mesh:
 
     Attributes
     ----------
-    n_nodes : int
-    corners : list of (n,) int
-        The nodes at the corners of each pixel's cell: two to the power of the number of axes.
-    hats : list of (n,)
-        Value of each corner's hat function at the pixel.
-    slopes : list of lists of (n,)
-        Its gradient there, one component per axis, per work px.
+    n_nodes, n_axes : int
     to_pixels : (n, n_nodes) sparse
         Values at the pixels from values at the nodes.
+
+    Notes
+    -----
+    The nodes at the corners of a pixel's cell are two to the power of the number of axes. Their hats and slopes are computed
+    when they are needed: kept, they would be as large as ten images.
     """
 
     def __init__(self, support: Bool, epsilon: float, spacing: tuple[float, ...], axes: tuple[int, ...]) -> None:
         indices = np.nonzero(support)
-        cells, near, widths = [], [], []  # near: the two hats along one axis, at the lower and the upper corner
+        cells: list[Int] = []
+        self._upper: list[Float] = []  # (n,) per axis: the value of the hat at the upper corner
+        self._widths: list[float] = []
         for axis in axes:
             width_px = max(2.0, SPACING_BLURS * math.sqrt(epsilon) / spacing[axis])
             place = (indices[axis] - indices[axis].min()) / width_px
             cell = np.floor(place).astype(np.int64)
             cells.append(cell)
-            near.append((1 - (place - cell), place - cell))
-            widths.append(width_px * spacing[axis])
+            self._upper.append(place - cell)
+            self._widths.append(width_px * spacing[axis])
         sides = tuple(int(cell.max()) + 2 for cell in cells)
-        strides = [math.prod(sides[k + 1 :]) for k in range(len(sides))]
-        first = sum(cell * stride for cell, stride in zip(cells, strides, strict=True))
+        self._strides = [math.prod(sides[k + 1 :]) for k in range(len(sides))]
+        self._first: Int = np.asarray(sum(cell * stride for cell, stride in zip(cells, self._strides, strict=True)))
         self.n_nodes, self.n_axes = math.prod(sides), len(axes)
-        self.corners: list[Int] = []
-        self.hats: list[Float] = []
-        self.slopes: list[list[Float]] = []
-        for corner in product((0, 1), repeat=len(axes)):
-            along = [hat[upper] for hat, upper in zip(near, corner, strict=True)]
-            self.corners.append(first + sum(upper * stride for upper, stride in zip(corner, strides, strict=True)))
-            self.hats.append(math.prod(along[1:], start=along[0]))
-            self.slopes.append(
-                [
-                    math.prod(along[:k] + along[k + 1 :], start=1.0 if upper else -1.0) / np.full(first.size, width)
-                    for k, (upper, width) in enumerate(zip(corner, widths, strict=True))
-                ]
-            )
-        n, n_corners = first.size, len(self.corners)
-        columns, values = np.stack(self.corners, axis=1).ravel(), np.stack(self.hats, axis=1).ravel()
-        self.to_pixels = sparse.csr_matrix(
-            (values, columns, np.arange(0, n_corners * n + 1, n_corners)), shape=(n, self.n_nodes)
+        self._corners = list(product((0, 1), repeat=len(axes)))
+        n, n_corners = self._first.size, len(self._corners)
+        columns, values = np.empty((n, n_corners), np.int32), np.empty((n, n_corners))
+        for k in range(n_corners):
+            columns[:, k], values[:, k] = self.corner(k), self.hat(k)
+        rows: Int = np.arange(0, n_corners * n + 1, n_corners)
+        self.to_pixels: sparse.csr_matrix = sparse.csr_matrix(
+            (values.ravel(), columns.ravel(), rows), shape=(n, self.n_nodes)
         )
+
+    def corner(self, number: int) -> Int:
+        """The node at a corner of each pixel's cell, (n,)."""
+        return self._first + sum(
+            upper * stride for upper, stride in zip(self._corners[number], self._strides, strict=True)
+        )
+
+    def hat(self, number: int) -> Float:
+        """The value of that node's hat function at each pixel, (n,)."""
+        along = self._along(number)
+        return np.asarray(math.prod(along[1:], start=along[0]))
+
+    def slopes(self, number: int) -> list[Float]:
+        """Its gradient there, (n,) per axis, per work px."""
+        along, n = self._along(number), self._first.size
+        return [
+            math.prod(along[:k] + along[k + 1 :], start=1.0 if upper else -1.0) / np.full(n, width)
+            for k, (upper, width) in enumerate(zip(self._corners[number], self._widths, strict=True))
+        ]
+
+    def _along(self, number: int) -> list[Float]:
+        """The hats along each axis whose product is that of a corner."""
+        return [
+            share if upper else 1.0 - share for share, upper in zip(self._upper, self._corners[number], strict=True)
+        ]
 
 
 def factored(matrix: sparse.csc_matrix) -> Callable[[Float], Float]:

@@ -30,6 +30,7 @@ from pairframe.report.figures.panels import (
     pair_overlay,
     speed_map,
 )
+from pairframe.report.figures.radial import RADIAL_SIZE_IN, is_radial, radial_figure
 from pairframe.report.figures.strain import (
     anisotropy_map,
     areal_expansion_map,
@@ -65,6 +66,7 @@ __all__ = [
     "DESTROYED_MAP",
     "MAX_GRID_LINES",
     "N_ARROWS",
+    "RADIAL_SIZE_IN",
     "SOURCE_COLOUR",
     "SPEED_MAP",
     "TARGET_COLOUR",
@@ -90,12 +92,14 @@ __all__ = [
     "flow_ribbons",
     "frame_overview",
     "interpolation_frames",
+    "is_radial",
     "local_growth_map",
     "morph_strip",
     "motion_figure",
     "motion_size_in",
     "new_figure",
     "pair_overlay",
+    "radial_figure",
     "result_overview",
     "speed_map",
     "strain_figure",

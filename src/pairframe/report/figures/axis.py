@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pairframe.axis import BodyAxis
+from pairframe.axis.table import target_axis_length_um
 from pairframe.report.figures.axes import title
 from pairframe.report.style import (
     CREATED_COLOUR,
@@ -58,9 +60,10 @@ def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
         "landmark": "head: by the landmark",
         "reference": "head: as in the frame before",
     }[axis.orientation]
-    return title(
-        ax, f"body axis, {in_words(axis.length_um)} {result.units.length_text} long", f"{how}; outline: target"
-    )
+    unit = result.units.length_text
+    target_um = target_axis_length_um(result)
+    of_target = "" if math.isnan(target_um) else f"; of the target {in_words(target_um)} {unit}"
+    return title(ax, f"body axis, {in_words(axis.length_um)} {unit} long{of_target}", f"{how}; outline: target")
 
 
 def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, figure: Figure) -> Figure:
@@ -71,12 +74,15 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     mass, moved = (figure.add_subplot(grid[row, 1], sharex=thick) for row in (0, 1))
     low, high = profile["s_low"].to_numpy(float), profile["s_high"].to_numpy(float)
     middle, width = 0.5 * (low + high), high - low
-    mass.bar(middle, profile["mass_created"], width, color=CREATED_COLOUR, label="created")
-    mass.bar(middle, -profile["mass_destroyed"], width, color=DESTROYED_COLOUR, label="destroyed")
-    mass.set_ylabel("mass", fontsize=SMALL_SIZE)
-    unit = result.units.length_text
-    moved.plot(middle, profile["displacement_along_um"], color=SOURCE_COLOUR, marker=".", label="towards the tail")
-    moved.plot(middle, profile["displacement_across_um"], color="0.45", marker=".", label="to the right of it")
+    unit, is_area = result.units.length_text, result.config.mass.is_area
+    per_mass = result.units.px_area if is_area else 1.0
+    created, destroyed = per_mass * profile["mass_created"], per_mass * profile["mass_destroyed"]
+    mass.bar(middle, created, width, color=CREATED_COLOUR, label="created")
+    mass.bar(middle, -destroyed, width, color=DESTROYED_COLOUR, label="destroyed (down)")
+    mass.set_ylabel(f"area\n{unit}²" if is_area else "mass", fontsize=SMALL_SIZE)
+    along, across = profile["displacement_along_um"], profile["displacement_across_um"]
+    moved.plot(middle, along, color=SOURCE_COLOUR, marker=".", label="+ to the tail, − to the head")
+    moved.plot(middle, across, color="0.45", marker=".", label="+ to the right, − to the left, seen towards the tail")
     moved.set_ylabel(f"displacement\n{unit}", fontsize=SMALL_SIZE)
     thick.fill_between(middle, 0.0, profile["thickness_um"], color=SOURCE_COLOUR, alpha=0.3, label="source")
     thick.set_ylabel(f"thickness\n{unit}", fontsize=SMALL_SIZE)
@@ -93,5 +99,5 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     bottom, top = moved.get_ylim()
     moved.set_ylim(min(bottom, -least), max(top, least))
     bottom, top = mass.get_ylim()
-    mass.set_ylim(min(bottom, 0.0), max(top, 1.0))
+    mass.set_ylim(min(bottom, 0.0), max(top, per_mass))
     return figure

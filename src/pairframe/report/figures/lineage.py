@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairframe import files
 from pairframe.errors import OutputError
+from pairframe.frame import tight_box
 from pairframe.regions import Lineage
 from pairframe.report.figures.movie import CAPTION_PX, LONG_SIDE_PX, NARROWEST_PX, font, one_palette, save_movie
 from pairframe.report.images import fitted, to_image
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FRAME_MS = 450
+_MARGIN = 0.05  # of the longer side of the objects, around them
 _GOLDEN = 0.618034  # steps of this share of the colour circle give neighbours different colours
 
 
@@ -30,8 +32,19 @@ def write_lineage_movie(lineage: Lineage, path: str | os.PathLike[str]) -> Path:
     path = files.checked_path(path, OutputError)
     if path.suffix.lower() != ".gif":
         raise OutputError("a movie file ending in .gif", repr(path.name), "e.g. lineage.gif")
-    pictures = one_palette([_picture(lineage, frame, image) for frame, image in enumerate(lineage.track_images())])
+    pictures = one_palette([_picture(lineage, frame, image) for frame, image in enumerate(_cropped(lineage))])
     return save_movie(pictures, path, "GIF", [FRAME_MS] * len(pictures))
+
+
+def _cropped(lineage: Lineage) -> list[NDArray[np.integer]]:
+    """The frames with tracks instead of labels, without the border that is empty in all of them."""
+    images = lineage.track_images()
+    box = tight_box(np.max(images, axis=0))
+    if box is None:
+        return images
+    margin = max(4, round(_MARGIN * max(side.stop - side.start for side in box.slices)))
+    inside = tuple(slice(max(0, side.start - margin), side.stop + margin) for side in box.slices)
+    return [image[inside] for image in images]
 
 
 def track_colours(lineage: Lineage) -> Float:

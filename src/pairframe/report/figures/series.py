@@ -93,16 +93,13 @@ def _books(ax: Axes, kept: pd.DataFrame, surface: str) -> None:
     curves = (
         ("created_total_um2", CREATED_COLOUR, "created", "created_total_se_um2"),
         ("destroyed_total_um2", DESTROYED_COLOUR, "destroyed", "destroyed_total_se_um2"),
-        ("flicker_total_um2", "#7A4FA3", "of the created: flicker", None),
+        ("flicker_total_um2", "#7A4FA3", "flicker", None),
     )
     for name, colour, label, error in curves:
         ax.plot(kept["time"], kept[name], ".-", color=colour, lw=1.5, label=label)
         if error is not None and error in kept:
             low, high = (kept[name] + sign * 1.96 * kept[error] for sign in (-1, 1))
-            ax.fill_between(kept["time"], low, high, color=colour, alpha=0.18, lw=0)
-    if kept["outline_flicker_total_um2"].notna().any():
-        values = kept["outline_flicker_total_um2"]
-        ax.plot(kept["time"], values, ":", color="#7A4FA3", lw=1.5, label="flicker of outline pixels")
+            ax.fill_between(kept["time"], low.clip(lower=0), high, color=colour, alpha=0.18, lw=0)
     ax.plot(kept["time"], kept["net_growth_um2"], "-", color="black", lw=1, label="net growth")
     ax.axhline(0, color="0.6", lw=0.8)
     ax.set_ylabel(f"since the first frame, {surface}")

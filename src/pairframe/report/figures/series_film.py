@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STRIP_PICTURES = 10
 STRIP_PX = 180  # longer side of a picture
 MOVIE_PX = 480
-MOVIE_FRAMES = 120
+MOVIE_FRAMES = 72
 MOST_BETWEEN = 8
 _CAPTION_PX = 34
 _HOLD = 3  # as long as this many frames at the ends

@@ -11,7 +11,7 @@ from pairframe.report.style import SMALL_SIZE, colour_map
 from pairframe.report.view import frame_box, in_frame, outline, show
 from pairframe.results import TransportResult
 from pairframe.results.formatting import in_words
-from pairframe.types import Float
+from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,32 +22,50 @@ STRETCH_MAP = "YlGnBu"
 LEAST_SCALE = 0.01  # the ends of the colours, so that rounding errors do not fill them
 LEAST_TICK = 0.01  # of anisotropy that is drawn as a tick
 N_TICKS = 18  # along the longer side
+RIM_BLURS = 2.0  # depth of the rim, which is drawn pale
 _SHARE_IN_SCALE = 0.9  # a few pixels at the outline may be beyond the ends
+_MOST_RIM, _PALE = 0.75, 0.3
 
 
 def areal_expansion_map(result: TransportResult, ax: Axes) -> Axes:
     """Change of areas in percent, on the source; blank where unknown."""
     values = 100 * in_frame(result, result.areal_expansion)
-    _change(result, values, ax, "%", 100 * LEAST_SCALE)
-    return title(ax, "areal expansion", f"median {_typical(values)} %")
+    rim = rim_of(result)
+    _change(result, values, ax, "%", 100 * LEAST_SCALE, rim)
+    return title(ax, "areal expansion", f"median {_typical(values[~rim])} %{_about_rim(rim)}")
 
 
 def anisotropy_map(result: TransportResult, ax: Axes) -> Axes:
-    """How uneven the stretch is, with ticks along the larger one."""
-    values = in_frame(result, result.anisotropy)
-    image = show(result, values, ax, cmap=colour_map(STRETCH_MAP), vmin=0.0, vmax=_scale(values, LEAST_SCALE))
+    """How uneven the stretch is, as the ratio of the larger to the smaller one, with ticks along the larger one."""
+    logarithm, rim = in_frame(result, result.anisotropy), rim_of(result)
+    ratio, most = np.exp(logarithm), float(np.exp(_scale(logarithm[~rim], LEAST_SCALE)))
+    image = show(result, ratio, ax, cmap=colour_map(STRETCH_MAP), vmin=1.0, vmax=most, alpha=_alpha(rim))
     outline(result, result.work.mass_source, ax)
-    _ticks(result, values, ax)
-    colour_bar(image, ax, "ln (long / short)")
+    _ticks(result, np.where(rim, 0.0, logarithm), ax)
+    colour_bar(image, ax, "long / short", goes_on=True)
     return title(ax, "anisotropy of the stretch", "ticks: direction of the larger stretch")
 
 
 def local_growth_map(result: TransportResult, ax: Axes) -> Axes:
-    """Local growth rate in percent, on the source."""
+    """Local growth rate in percent, on the source; no pixel can lose more than 100 %."""
     with np.errstate(over="ignore"):
         values = 100 * np.expm1(in_frame(result, result.local_growth_rate))
-    _change(result, values, ax, "%", 100 * LEAST_SCALE)
+    # Growth at the rim is meant: least motion puts it there.
+    _change(result, values, ax, "%", 100 * LEAST_SCALE, lowest=-100.0)
     return title(ax, "growth", "mass that descends from each pixel, over its own")
+
+
+def rim_of(result: TransportResult) -> Bool:
+    """Pixels of the frame within two blurs of the outline, where a strain shows the steps of the pixels.
+
+    None if hardly anything lies deeper: a thin object has nothing else to show.
+    """
+    from scipy import ndimage
+
+    source = in_frame(result, result.transform.rasterize_to_canon(result.work.mass_source)) > 0
+    depth_px = ndimage.distance_transform_edt(np.pad(source, 1))[1:-1, 1:-1]
+    rim: Bool = source & (depth_px <= RIM_BLURS * result.blur_um / result.units.px_size)
+    return rim if np.count_nonzero(rim) < _MOST_RIM * np.count_nonzero(source) else np.zeros_like(rim)
 
 
 def strain_figure(result: TransportResult, figure: Figure) -> Figure:
@@ -83,11 +101,32 @@ def _hypothesis(result: TransportResult) -> str:
     return "least motion: only outlines are known, and this is no measured tissue. Growth inside is drawn at the edge"
 
 
-def _change(result: TransportResult, values: Float, ax: Axes, unit: str, least: float) -> None:
-    most = _scale(values, least)
-    image = show(result, values, ax, cmap=colour_map(CHANGE_MAP), vmin=-most, vmax=most)
+def _change(
+    result: TransportResult,
+    values: Float,
+    ax: Axes,
+    unit: str,
+    least: float,
+    rim: Bool | None = None,
+    lowest: float = -np.inf,
+) -> None:
+    from matplotlib.colors import TwoSlopeNorm
+
+    most = _scale(values if rim is None else values[~rim], least)
+    norm = TwoSlopeNorm(0.0, max(-most, lowest), most)
+    alpha = None if rim is None else _alpha(rim)
+    image = show(result, values, ax, cmap=colour_map(CHANGE_MAP), norm=norm, alpha=alpha)
     outline(result, result.work.mass_source, ax)
     colour_bar(image, ax, unit)
+
+
+def _alpha(rim: Bool) -> Float | None:
+    """Pale in the rim; None if there is none."""
+    return np.where(rim, _PALE, 1.0) if rim.any() else None
+
+
+def _about_rim(rim: Bool) -> str:
+    return "; pale: within two blurs of the outline" if rim.any() else ""
 
 
 def _scale(values: Float, least: float) -> float:

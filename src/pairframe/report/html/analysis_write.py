@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import warnings
 from contextlib import suppress
 from pathlib import Path
 
 from pairframe import files
 from pairframe.analysis.analyze import CohortAnalysis
 from pairframe.analysis.save import save_numbers
-from pairframe.report.figures.cohort import Draw, figures_of
+from pairframe.report.figures.cohort import figures_of
 from pairframe.report.html.analysis_page import analysis_page
+from pairframe.report.images import figure_png
 from pairframe.results import disk
 
 FOLDER = "analysis"
@@ -33,21 +32,12 @@ def write_analysis(analysis: CohortAnalysis, out: str | os.PathLike[str]) -> Pat
         figures.mkdir(exist_ok=True)
         names = []
         for name, draw in figures_of(analysis).items():
-            files.replace_file(figures / f"{name}.png", _png(draw))
+            files.replace_file(figures / f"{name}.png", figure_png(draw(), _DPI))
             names.append(name)
         _remove_old_figures(figures, names)
         page = out / "analysis.html"
         files.replace_file(page, analysis_page(analysis, out, names).encode())
     return page
-
-
-def _png(draw: Draw) -> bytes:
-    stream = io.BytesIO()
-    with warnings.catch_warnings():
-        # Characters that the font lacks are drawn as boxes; the page itself shows them.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        draw().savefig(stream, dpi=_DPI, format="png")
-    return stream.getvalue()
 
 
 def _remove_old_figures(folder: Path, names: list[str]) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import io
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,6 @@ import numpy as np
 from pairframe import files
 from pairframe._version import __version__
 from pairframe.cohort.align.state import PAGE, REFERENCE, SHEET, read_state
-from pairframe.cohort.align.tasks import PREFIX
 from pairframe.cohort.inputs.manifest import read_frame_manifest
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.sources import ALIGNED_MANIFEST
@@ -26,8 +23,10 @@ from pairframe.frame import BoxYX
 from pairframe.masks import Mask, read_mask
 from pairframe.report.figures.contact_sheet import MOST_TILES, Tile, contact_sheet, mask_picture, png_of
 from pairframe.report.html.assets import render
+from pairframe.report.images import figure_png
 from pairframe.results import disk
 from pairframe.results.formatting import number
+from pairframe.results.motion_words import COHORT_POSE as PREFIX
 from pairframe.results.schema import FAILED
 from pairframe.types import Float
 
@@ -161,12 +160,7 @@ def _sheet(sections: Sequence[_Section]) -> bytes:
             shown.append((heading, tiles))
     if left == 0:
         shown.append((f"The first {MOST_TILES}; {PAGE} has more", []))
-    stream = io.BytesIO()
-    with warnings.catch_warnings():
-        # Characters that the font lacks are drawn as boxes; the page itself shows them.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        contact_sheet(shown).savefig(stream, dpi=_DPI, format="png")
-    return stream.getvalue()
+    return figure_png(contact_sheet(shown), _DPI)
 
 
 def _page(

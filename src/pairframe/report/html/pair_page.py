@@ -13,6 +13,7 @@ from pairframe.report.html.pictures import View
 from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
 from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
 from pairframe.results.formatting import number, scientific, share
+from pairframe.results.motion_words import COHORT_POSE
 from pairframe.results.row_units import units_of
 from pairframe.results.schema import ABOUT_THE_PAIR, BY_NAME, COLUMNS
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
@@ -37,6 +38,7 @@ def pair_page(
     damage: str | None,
     *,
     has_flows: bool = False,
+    has_radial: bool = False,
     sweep: str | None = None,
     carried: tuple[str, ...] = (),
     before: Neighbour | None = None,
@@ -56,6 +58,8 @@ def pair_page(
         Why the maps could not be read.
     has_flows : bool
         Whether the flows between labels are drawn.
+    has_radial : bool
+        Whether a radial profile is drawn.
     sweep : str, optional
         Recommendation of a sweep, whose figure is among the pictures.
     carried : tuple of str
@@ -72,6 +76,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        has_radial=has_radial,
         sweep=None if sweep is None else pretty(sweep),
         before=before,
         after=after,
@@ -83,7 +88,11 @@ def pair_page(
         certificate=_certificate(row, config),
         notices=notices_of(row),
         motion=motion_section(row),
-        labels=[(label_name(name), number(row[name])) for name in carried if row[name] is not None],
+        labels=[
+            (label_name(name), number(row[name]))
+            for name in carried
+            if row[name] is not None and not name.startswith(COHORT_POSE)  # said in the section about the pose
+        ],
         scalars=_scalars(row),
         length=units_of(row).length_text,
         config=config,
@@ -102,7 +111,8 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     tiles = []
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
         mass, percent = row[f"total_mass_{kind}"], row[f"percent_{kind}"]
-        amount = f"{number(mass * per_px_um2)} {area}" if _is_area(row) else f"{number(mass)} mass"
+        shown = 0.0 if percent is not None and number(percent, "%") == "0" else mass  # no digits below the percents
+        amount = f"{number(shown * per_px_um2)} {area}" if _is_area(row) else f"{number(shown)} mass"
         below = percent is not None and row[floor] is not None and percent <= 100 * row[floor]
         tiles.append(
             {

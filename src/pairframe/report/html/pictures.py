@@ -18,15 +18,18 @@ from pairframe.report.figures import (
     AXIS_SIZE_IN,
     CREATED_COLOUR,
     DESTROYED_COLOUR,
+    RADIAL_SIZE_IN,
     SOURCE_COLOUR,
     SPEED_MAP,
     TARGET_COLOUR,
     axis_figure,
     convergence_plot,
     flow_figure,
+    is_radial,
     motion_figure,
     motion_size_in,
     new_figure,
+    radial_figure,
     strain_figure,
     strain_size_in,
     summary_figure,
@@ -35,7 +38,7 @@ from pairframe.report.figures import (
     sweep_size_in,
     thumbnail,
 )
-from pairframe.report.images import fitted, to_image
+from pairframe.report.images import figure_png, fitted, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
 from pairframe.report.style import SMALLEST_SPEED_PX, colour_map, round_length
 from pairframe.report.view import (
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-PICTURES_VERSION = 5  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 6  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -151,23 +154,21 @@ def make_figures(
     """
     view = make_pictures(result, folder)
     draw_summary = partial(summary_figure, frame_interval_min=frame_interval_min)
-    drawn = summary or figure_png(result, draw_summary, summary_size_in(result))
+    drawn = summary or drawn_png(result, draw_summary, summary_size_in(result))
     files.replace_file(folder / "summary.png", drawn, flush=False)
     if result.work.trace:
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
-        files.replace_file(folder / "convergence.png", figure_png(result, draw, (7.0, 3.4)), flush=False)
+        files.replace_file(folder / "convergence.png", drawn_png(result, draw, (7.0, 3.4)), flush=False)
     if has_moved(result):
-        drawn = figure_png(result, motion_figure, motion_size_in(result))
+        drawn = drawn_png(result, motion_figure, motion_size_in(result))
         files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
     if result.work.strain is not None:
-        files.replace_file(
-            folder / "strain.png", figure_png(result, strain_figure, strain_size_in(result)), flush=False
-        )
+        files.replace_file(folder / "strain.png", drawn_png(result, strain_figure, strain_size_in(result)), flush=False)
     if profile is not None:
         axis = drawn_axis(result, profile)
         along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
-        files.replace_file(folder / "axis.png", figure_png(result, along, AXIS_SIZE_IN), flush=False)
+        files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
     n_morph = N_MORPH if has_moved(result) else 0
     view = replace(
         view,
@@ -188,12 +189,17 @@ def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
         files.replace_file(folder / "flows.png", flow_png(table), flush=False)
 
 
+def make_radial_picture(profile: pd.DataFrame, folder: Path) -> None:
+    """Draw the radial profile of a pair; an old picture is removed if there is none."""
+    (folder / "radial.png").unlink(missing_ok=True)
+    if is_radial(profile):
+        drawn = figure_png(radial_figure(profile, new_figure(*RADIAL_SIZE_IN)), DPI)
+        files.replace_file(folder / "radial.png", drawn, flush=False)
+
+
 def flow_png(table: pd.DataFrame) -> bytes:
     """PNG of the flows between labels; see `flow_figure`."""
-    figure = flow_figure(table, new_figure(11.0, 5.0))
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
-    return content.getvalue()
+    return figure_png(flow_figure(table, new_figure(11.0, 5.0)), DPI)
 
 
 def known_view(folder: Path) -> View | None:
@@ -270,22 +276,18 @@ def _smaller(image: Image.Image, longest_px: int = LONGEST_SIDE_PX) -> Image.Ima
     return fitted(image, longest_px) if max(image.size) > longest_px else image
 
 
-def figure_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple[float, float]) -> bytes:
+def drawn_png(result: TransportResult, draw: Callable[..., Any], size_in: tuple[float, float]) -> bytes:
     """PNG of a figure of that width and height in inches, drawn by ``draw(result, figure)``."""
     figure = new_figure(*size_in)
     draw(result, figure)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
-    return content.getvalue()
+    return figure_png(figure, DPI)
 
 
 def sweep_png(sweep: Sweep) -> bytes:
     """PNG of the figure of a sweep."""
     figure = new_figure(*sweep_size_in(sweep))
     sweep_figure(sweep, figure)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DPI, facecolor="white")
-    return content.getvalue()
+    return figure_png(figure, DPI)
 
 
 def _png(image: Image.Image) -> bytes:

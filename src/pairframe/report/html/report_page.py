@@ -13,6 +13,7 @@ from pairframe.notices import Notice
 from pairframe.report.html.assets import render
 from pairframe.results.cohort_table import Cohort, PlainRow, json_of, notices_of, page_name
 from pairframe.results.formatting import number
+from pairframe.results.motion_words import COHORT_POSE
 from pairframe.results.schema import BY_NAME, COLUMNS, FAILED
 from pairframe.results.words import label_name, short_name, status_kind, status_word, unit
 
@@ -254,7 +255,7 @@ def _labels_to_show(cohort: Cohort) -> list[str]:
         both = {(row[cohort.group], row[series]) for row in cohort.rows}
         series = None if len(both) == len({group for group, _ in both}) else series
     roles = [name for name in (cohort.group, series, cohort.time) if name is not None]
-    others = [name for name in cohort.carried if name != cohort.series]
+    others = [name for name in cohort.carried if name != cohort.series and not name.startswith(COHORT_POSE)]
     return list(dict.fromkeys([*roles, *others]))[: max(3, len(roles))]
 
 

@@ -21,7 +21,7 @@ _SHOWN = {
     "net_growth_percent": "net growth, %",
     "created_um2": "created",
     "destroyed_um2": "destroyed",
-    "flicker_created_um2": "of the created: flicker",
+    "flicker_created_um2": "flicker",
     "displacement_speed_um_per_time": "displacement speed",
     "divergence_speed_um_per_time": "divergence speed",
 }
@@ -49,7 +49,8 @@ def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
         duration = float(kept["time"].iloc[-1] - kept["time"].iloc[0])
         first_area, last_area = float(kept["area_um2"].iloc[0]), float(last["area_um2"])
         rate = math.log(last_area / first_area) / duration if first_area > 0 and last_area > 0 else math.nan
-        created = float(last["created_total_um2"])
+        created, flicker = float(last["created_total_um2"]), float(last["flicker_total_um2"])
+        came = flicker + float(last["lasting_created_total_um2"])
         found.append(
             {
                 "series": str(name),
@@ -63,8 +64,8 @@ def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
                 "growth_rate_per_time": rate,
                 "created_um2": created,
                 "destroyed_um2": float(last["destroyed_total_um2"]),
-                "flicker_um2": float(last["flicker_total_um2"]),
-                "flicker_percent_of_created": 100 * float(last["flicker_total_um2"]) / created if created > 0 else 0.0,
+                "flicker_um2": flicker,
+                "flicker_percent_of_created": 100 * flicker / came if came > 0 else 0.0,
                 "outline_flicker_um2": float(last["outline_flicker_total_um2"]),
                 "mean_displacement_speed_um_per_time": float(kept["path_um"].iloc[-1]) / duration,
                 "flagged_frames": int(rows["flags"].notna().sum()),
@@ -116,7 +117,6 @@ def page_of_series(
         tiles=_tiles(summary, length),
         has_film=has_film,
         has_movie=has_movie,
-        has_outline=bool(rows["outline_flicker_total_um2"].notna().any()),
         has_bars="created_low_um2" in rows,
         note=note,
         time_unit=unit,
@@ -142,7 +142,7 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
         "duration": f"duration, {unit}",
         "net_growth_percent": "net growth, %",
         "growth_rate_per_time": f"growth rate, 1/{unit}",
-        "flicker_percent_of_created": "flicker, % of created",
+        "flicker_percent_of_created": "flicker, % of new area",
         "mean_displacement_speed_um_per_time": f"displacement speed, {length}/{unit}",
         "flagged_frames": "flagged frames",
         "left_out_frames": "left out",
@@ -187,7 +187,7 @@ def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
         ),
         ("created", f"{number(summary['created_um2'])} {length}²", "created in all"),
         ("destroyed", f"{number(summary['destroyed_um2'])} {length}²", "destroyed in all"),
-        ("", f"{number(summary['flicker_percent_of_created'])} %", "of the created is flicker"),
+        ("", f"{number(summary['flicker_percent_of_created'])} %", "of all new area is flicker"),
         (
             "way",
             f"{number(summary['mean_displacement_speed_um_per_time'])} {length}/{unit}",

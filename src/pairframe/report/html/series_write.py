@@ -7,31 +7,35 @@ import io
 import json
 import os
 import re
-import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairframe import files
+from pairframe import checks, files
+from pairframe.parallel.in_order import in_order
+from pairframe.parallel.threads import n_cores
 from pairframe.plain_json import plain
 from pairframe.progress import Progress
 from pairframe.report.figures.series import series_figure, series_overview
 from pairframe.report.figures.series_film import series_movie, series_strip
+from pairframe.report.html.leftovers import remove_old_pages
 from pairframe.report.html.light import LightResult, read_light
 from pairframe.report.html.series_page import SeriesLink, index_page, page_of_series, summaries_of
+from pairframe.report.images import figure_png
 from pairframe.results import ResultStore, disk
 from pairframe.results.cohort_table import read_cohort
 from pairframe.results.schema import FAILED
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 FOLDER = "series"
 MOST_PAGES = 200
 MOST_MOVIES = 12
 _DPI = 100
+_FEWEST_FOR_PROCESSES = 4
 _PAGE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}-[0-9a-f]{8}")
 _OUR_PICTURES = {"curves.png", "strip.png", "movie.gif"}
 
@@ -41,6 +45,7 @@ def write_series(
     out: str | os.PathLike[str],
     *,
     max_movies: int = MOST_MOVIES,
+    jobs: int | None = 1,
     progress: Progress | None = None,
 ) -> Path:
     """Write ``series.csv``, ``series.parquet``, ``series.json`` and the pages of a table from `pairframe.series_table`.
@@ -51,6 +56,8 @@ def write_series(
         The folder of results that the table was read from; its store is only read.
     max_movies : int
         Only the first series have a movie, which takes seconds.
+    jobs : int, optional
+        Processes that draw; None: one per core. More than one import the main module, as in `compare_many`.
     progress : callable (task, done, total, series), optional
         Called after each series.
 
@@ -62,30 +69,37 @@ def write_series(
     groups = [(str(name), rows.reset_index(drop=True)) for name, rows in table.groupby("series", sort=False)]
     links = [SeriesLink(page_name_of(name), name) for name, _ in groups[:MOST_PAGES]]
     has_report = (store.out / "report.html").is_file()
+    n_jobs = checks.integer(n_cores() if jobs is None else jobs, "jobs", 1, fix="e.g. 2, or None for all cores")
     with disk.write_errors(store.out):
         folder = store.out / FOLDER
         folder.mkdir(exist_ok=True)
-        files.replace_file(folder / "overview.png", _figure_png(series_overview(table)), flush=False)
-        for k, (link, (name, rows)) in enumerate(zip(links, groups, strict=False)):
-            place = folder / link.page
-            place.mkdir(exist_ok=True)
-            files.replace_file(place / "curves.png", _figure_png(series_figure(rows)), flush=False)
-            note = _write_film(store, rows, place, with_movie=k < max_movies)
+        files.replace_file(folder / "overview.png", figure_png(series_overview(table), _DPI), flush=False)
+        drawings = [
+            _Drawing(folder / link.page, rows, with_movie=k < max_movies)
+            for k, (link, (_, rows)) in enumerate(zip(links, groups, strict=False))
+        ]
+        pages = _pair_pages(store)
+        for k, (link, drawn) in enumerate(zip(links, _drawn(drawings, store, n_jobs), strict=True)):
             html = page_of_series(
-                rows,
+                drawings[k].rows,
                 link,
                 table.attrs,
                 before=links[k - 1] if k else None,
                 after=links[k + 1] if k + 1 < len(links) else None,
-                pair_pages=_pair_pages(store),
-                has_film=(place / "strip.png").is_file(),
-                has_movie=(place / "movie.gif").is_file(),
-                note=note,
+                pair_pages=pages,
+                has_film=drawn.has_film,
+                has_movie=drawn.has_movie,
+                note=drawn.note,
             )
             files.replace_file(folder / f"{link.page}.html", html.encode(), flush=False)
             if progress is not None:
-                progress("series", k + 1, len(links), name)
-        _remove_old_pages(folder, {link.page for link in links})
+                progress("series", k + 1, len(links), link.name)
+        remove_old_pages(
+            folder,
+            {link.page for link in links},
+            lambda name: _PAGE.fullmatch(name) is not None,
+            _OUR_PICTURES.__contains__,
+        )
         _write_tables(table, store.out)
         page = store.out / "series.html"
         files.replace_file(page, index_page(table, store.out.resolve().name, links, has_report).encode())
@@ -115,32 +129,69 @@ def _write_tables(table: pd.DataFrame, out: Path) -> None:
     files.replace_file(out / "series.json", f"{json.dumps(plain(about), allow_nan=False, indent=1)}\n".encode())
 
 
-def _write_film(store: ResultStore, rows: pd.DataFrame, place: Path, *, with_movie: bool) -> str | None:
-    """Draw the strip and the movie; a sentence if that is not possible."""
-    steps, why = _steps(store, rows)
-    wanted = {"strip.png": series_strip, "movie.gif": series_movie} if steps else {}
-    if not with_movie:
-        wanted.pop("movie.gif", None)
-    captions = captions_of(rows)
-    for name in ("strip.png", "movie.gif"):
-        if name in wanted:
-            files.replace_file(place / name, wanted[name](steps, captions, read_cohort(store).units), flush=False)
-        else:
-            (place / name).unlink(missing_ok=True)
-    return why
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """The pictures of one series: their folder, its rows of the table, and whether it has a movie."""
+
+    folder: Path
+    rows: pd.DataFrame
+    with_movie: bool
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Which pictures there are, and why there is no film."""
+
+    has_film: bool
+    has_movie: bool
+    note: str | None
+
+
+def _drawn(drawings: list[_Drawing], store: ResultStore, jobs: int) -> Iterator[_Drawn]:
+    draw = partial(_draw, out=store.out)
+    if jobs == 1 or len(drawings) < _FEWEST_FOR_PROCESSES:  # a process takes about a second to start
+        return (drawn for one in drawings for drawn in draw([one]))
+    return in_order(draw, iter(drawings), len(drawings), jobs)
+
+
+def _draw(drawings: list[_Drawing], out: Path) -> list[_Drawn]:
+    """Draw the curves, the strip and the movie of a few series."""
+    store = ResultStore(out)
+    table, units = store.table().set_index("pair_id"), read_cohort(store).units
+    found = []
+    for one in drawings:
+        one.folder.mkdir(exist_ok=True)
+        files.replace_file(one.folder / "curves.png", figure_png(series_figure(one.rows), _DPI), flush=False)
+        steps, why = _steps(store, table, one.rows)
+        captions = captions_of(one.rows)
+        pictures = {
+            "strip.png": series_strip(steps, captions, units) if steps else None,
+            "movie.gif": series_movie(steps, captions, units) if steps and one.with_movie else None,
+        }
+        for name, content in pictures.items():
+            if content is None:
+                (one.folder / name).unlink(missing_ok=True)
+            else:
+                files.replace_file(one.folder / name, content, flush=False)
+        found.append(_Drawn(pictures["strip.png"] is not None, pictures["movie.gif"] is not None, why))
+    return found
 
 
 def captions_of(rows: pd.DataFrame) -> list[str]:
     """Frame and time of every frame, as a picture shows them."""
+    from pandas.api.types import is_float_dtype
+
     unit = str(rows["time_unit"].iloc[0])
     frames = [str(frame)[:18] for frame in rows["frame"]]
     if unit == "frame":
         return [f"frame {frame}" for frame in frames]
-    return [f"{time:.4g} {unit}, frame {frame}" for time, frame in zip(rows["time"], frames, strict=True)]
+    times = [f"{time:.4g} {unit}" for time in rows["time"]]
+    if is_float_dtype(rows["frame"]):  # frames that are named by their time
+        return times
+    return [f"{time}, frame {frame}" for time, frame in zip(times, frames, strict=True)]
 
 
-def _steps(store: ResultStore, rows: pd.DataFrame) -> tuple[Sequence[LightResult], str | None]:
-    table = store.table().set_index("pair_id")
+def _steps(store: ResultStore, table: pd.DataFrame, rows: pd.DataFrame) -> tuple[Sequence[LightResult], str | None]:
     pairs = rows["pair_id"].iloc[1:]
     if pairs.isna().any() or (table.loc[list(pairs), "status"] == FAILED).any():
         return [], "There is no film strip, because a pair of this series is missing or failed."
@@ -168,28 +219,3 @@ def _pair_pages(store: ResultStore) -> dict[str, str]:
         for pair_id, group in named
         if disk.is_group_name(group) and (store.out / "pairs" / f"{group}.html").is_file()
     }
-
-
-def _figure_png(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    with warnings.catch_warnings():
-        # Characters that the font lacks are drawn as boxes; the page itself shows them.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(stream, dpi=_DPI, format="png")
-    return stream.getvalue()
-
-
-def _remove_old_pages(folder: Path, pages: set[str]) -> None:
-    """Remove pages of series that are gone; files with other names stay."""
-    for path in folder.iterdir():
-        name = path.name.removesuffix(".html")
-        if name in pages or not _PAGE.fullmatch(name) or path.is_symlink():
-            continue
-        with suppress(OSError):  # a leftover does no harm
-            if path.is_dir():
-                for picture in path.iterdir():
-                    if picture.name in _OUR_PICTURES:
-                        picture.unlink()
-                path.rmdir()
-            else:
-                path.unlink()

@@ -7,15 +7,15 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from pairframe import files
-from pairframe.axis.table import read_profiles
+from pairframe.axis.table import read_profiles, read_radial
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.progress import Progress
 from pairframe.regions.keep import read_flows
 from pairframe.report.html.embed import embed_pictures
+from pairframe.report.html.leftovers import remove_old_pages
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
 from pairframe.report.html.pictures import (
@@ -25,6 +25,7 @@ from pairframe.report.html.pictures import (
     make_figures,
     make_flow_picture,
     make_pictures,
+    make_radial_picture,
     sweep_png,
 )
 from pairframe.report.html.report_page import report_page
@@ -91,7 +92,7 @@ def write_report(
     profiles = read_profiles(store.out) if with_figures else {}
     views: dict[str, View] = {}
     damage: dict[str, str] = {}
-    flows = read_flows(store.out)
+    flows, radial = read_flows(store.out), read_radial(store.out)
     with disk.write_errors(store.out):
         folder = store.out / "pairs"
         folder.mkdir(exist_ok=True)
@@ -116,6 +117,8 @@ def write_report(
                 damage[row["pair_id"]] = f"expected {error.expected}, got {error.got}"
             if flows is not None and (folder / page).is_dir():
                 make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
+            if radial is not None and (folder / page).is_dir():
+                make_radial_picture(radial[radial["pair_id"] == row["pair_id"]], folder / page)
             if row["pair_id"] in (sweeps or {}) and page in views:
                 _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
@@ -137,7 +140,7 @@ def write_report(
             html = embed_pictures(html, store.out)
         path = store.out / "report.html"
         files.replace_file(path, html.encode())
-        _remove_old_pages(folder, set(pages))
+        remove_old_pages(folder, pages, disk.is_group_name, lambda name: _OUR_PICTURES.fullmatch(name) is not None)
     return path
 
 
@@ -176,6 +179,7 @@ def _write_pages(
             views.get(page),
             damage.get(row["pair_id"]),
             has_flows=(folder / page / "flows.png").is_file(),
+            has_radial=(folder / page / "radial.png").is_file(),
             sweep=_sweep_words(folder / page),
             carried=cohort.carried,
             before=before,
@@ -209,19 +213,3 @@ def _thumbnails(folder: Path, cohort: Cohort, views: dict[str, View]) -> list[st
             address = f"data:image/png;base64,{content}" if left >= 0 else f"pairs/{page}/thumbnail.png"
         found.append(address)
     return found
-
-
-def _remove_old_pages(folder: Path, pages: set[str]) -> None:
-    """Remove pages and pictures of replaced results; files with other names stay."""
-    for path in folder.iterdir():
-        name = path.name.removesuffix(".html")
-        if name in pages or not disk.is_group_name(name) or path.is_symlink():
-            continue
-        with suppress(OSError):  # a leftover does no harm
-            if path.is_dir():
-                for picture in path.iterdir():
-                    if _OUR_PICTURES.fullmatch(picture.name):
-                        picture.unlink()
-                path.rmdir()
-            else:
-                path.unlink()

@@ -20,7 +20,7 @@ from pairframe.tiled.grad.settings import (
     groups,
     wants_cost_gradient,
 )
-from pairframe.tiled.loop import State
+from pairframe.tiled.loop import State, Stopping
 
 
 def implicit_potentials(
@@ -42,15 +42,20 @@ def converged_state(
     with torch.no_grad():
         loop = settings.loop(cost, log_a, log_b, *(reference or ()))
         state = loop.run_symmetric(settings.stopping) if settings.symmetric else loop.run(settings.stopping)
+    warn_if_open(state, settings.stopping)
+    return state
+
+
+def warn_if_open(state: State, stopping: Stopping) -> None:
+    """Warn if a solve stopped early."""
     if not bool(state.converged.all()):
         warn_not_converged(
-            f"{int((~state.converged).sum())} of {cost.batch} problems stopped after {settings.max_iters} iterations at a "
+            f"{int((~state.converged).sum())} of {len(state.converged)} problems stopped after {stopping.max_iters} iterations at a "
             f"marginal error of up to {float(state.residual.max()):.1g} and steps of up to {float(state.change.max()):.1g} "
-            f"epsilon (threshold {settings.threshold:.1g}); their gradients have at least that error. To fix: raise max_iters "
+            f"epsilon (threshold {stopping.threshold:.1g}); their gradients have at least that error. To fix: raise max_iters "
             "or epsilon, loosen the threshold (float32 cannot reach 1e-6 if potentials exceed ten epsilon), or use "
             'grad="checkpoint", which is exact for the iterations that were run',
         )
-    return state
 
 
 class _Potentials(BatchedFunction):

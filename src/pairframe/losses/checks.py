@@ -1,0 +1,89 @@
+"""Checks of the images, and their conversion to arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairframe.errors import ArgumentError
+from pairframe.tiled.inputs import check_storage, refuse_mapped
+from pairframe.types import Float
+
+_NEGLIGIBLE = 1e-12  # of the largest value of an image: as good as 0
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedPair:
+    """Images (n, H, W) in float64 with their channels in one axis, what they were, and the device of the solve."""
+
+    a: Float
+    b: Float
+    shape: torch.Size
+    dtype: torch.dtype
+    device: str | None
+
+
+def checked_pair(a: Any, b: Any) -> CheckedPair:
+    """Check two batches of images; see `ImageLoss.forward`."""
+    for name, image in (("a", a), ("b", b)):
+        if not isinstance(image, Tensor):
+            raise ArgumentError(f"{name} to be a tensor", type(image).__name__, "use torch.as_tensor", name)
+        check_storage(name, image)
+        if not image.is_floating_point():
+            raise ArgumentError(f"{name} in floating point", str(image.dtype), f"use {name}.float()", name)
+        if image.dim() not in (3, 4) or min(image.shape) < 1:
+            raise ArgumentError(
+                f"{name} of shape (B, H, W) or (B, C, H, W)",
+                f"shape {tuple(image.shape)}",
+                "use image.unsqueeze(0) for one image",
+                name,
+            )
+    refuse_mapped("ImageLoss", a, b)
+    if a.shape != b.shape:
+        raise ArgumentError(
+            "two batches of images of one shape",
+            f"{tuple(a.shape)} and {tuple(b.shape)}",
+            "pad or resample one of them, or use expand for a batch of one",
+        )
+    if a.device != b.device:
+        raise ArgumentError(
+            "two batches of images on one device",
+            f"{a.device} and {b.device}",
+            "move one of them with .to(other.device)",
+        )
+    arrays = [_array(name, image) for name, image in (("a", a), ("b", b))]
+    return CheckedPair(arrays[0], arrays[1], a.shape, a.dtype, None if a.device.type == "cpu" else str(a.device))
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive, finite number."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ArgumentError(f"a positive {name}, in pixels", repr(value), f"e.g. {name}=2.0", name)
+    return number
+
+
+def _array(name: str, image: Tensor) -> Float:
+    array: Float = image.detach().double().cpu().reshape(-1, *image.shape[-2:]).numpy()
+    low = float(array.min())  # NaN if any is
+    if not low >= 0.0 or not math.isfinite(float(array.max())):
+        got = "NaN or inf" if not math.isfinite(low) or low >= 0.0 else f"values down to {low:.3g}"
+        raise ArgumentError(f"{name} of finite values >= 0", got, f"use e.g. {name}.clamp(min=0) or a sigmoid", name)
+    empty = (array.max((1, 2)) <= 0.0).nonzero()[0]
+    if empty.size:
+        raise ArgumentError(
+            f"some mass in every image of {name}",
+            f"{empty.size} of {len(array)} images without any, the first at {int(empty[0])}",
+            "leave these pairs out of the batch",
+            name,
+        )
+    # Values such as those of a sigmoid far away: too little mass to matter, but it would spread the exponents of a solve.
+    return np.where(array < _NEGLIGIBLE * array.max((1, 2), keepdims=True), 0.0, array)

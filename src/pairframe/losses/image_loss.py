@@ -1,0 +1,192 @@
+"""`ImageLoss`: the debiased transport divergence between images as a torch module."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairframe.engines import SolveOptions, solve
+from pairframe.errors import ArgumentError
+from pairframe.losses.batch import BatchValue, batch_values, in_threads
+from pairframe.losses.checks import checked_pair, positive
+from pairframe.losses.pair import PairSettings
+from pairframe.maps.accounting import feasible_part
+from pairframe.maps.displacement import displacement
+from pairframe.maps.plan import PlanOperator
+from pairframe.problem import TransportProblem, penalty_class
+from pairframe.tiled.entry_point import entry_point
+from pairframe.tiled.errors import NotConvergedWarning
+from pairframe.tiled.grad.once import refuse_again
+
+PENALTIES = ("kl", "partial", "balanced")
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class ImageLoss(torch.nn.Module):
+    """The Sinkhorn divergence between images, with exact gradients for both.
+
+    Pixels are places at distance 1, values are masses. Zeros need no floor. Each pair is solved with a certificate by the grid
+    engine, and the pairs of a batch side by side on the cores; the cost is near linear in the number of pixels.
+
+    Parameters
+    ----------
+    blur : float
+        Pixels; epsilon is blur^2.
+    reach : float
+        Pixels: mass farther than that from any place for it is destroyed or created instead of moved. Not used by ``balanced``.
+    penalty : {"kl", "partial", "balanced"}
+        ``kl``: growth is smooth. ``partial``: mass moves or it does not. ``balanced``: each image is divided by its sum, so only
+        shapes are compared.
+    reduction : {"mean", "sum", "none"}
+        Over all pairs of the batch.
+    tol : float
+        Relative gap of each solve, which bounds the error of its value.
+    max_iterations : int
+        Kernel applications of one solve.
+    """
+
+    def __init__(
+        self,
+        blur: float = 2.0,
+        reach: float = 50.0,
+        *,
+        penalty: str = "kl",
+        reduction: str = "mean",
+        tol: float = 1e-6,
+        max_iterations: int = 2000,
+    ) -> None:
+        super().__init__()
+        if penalty not in PENALTIES:
+            raise ArgumentError(
+                f"a penalty: {', '.join(PENALTIES)}", repr(penalty), "use one of these names", "penalty"
+            )
+        if reduction not in REDUCTIONS:
+            raise ArgumentError(
+                f"a reduction: {', '.join(REDUCTIONS)}", repr(reduction), "use one of these names", "reduction"
+            )
+        self.blur, self.reach = positive("blur", blur), positive("reach", reach)
+        self.penalty, self.reduction = penalty, reduction
+        self.options = SolveOptions(tol, max_iterations)
+
+    def extra_repr(self) -> str:
+        """The settings, for `repr`."""
+        reach = "" if self.penalty == "balanced" else f"reach={self.reach:g}, "
+        return f"blur={self.blur:g}, {reach}penalty={self.penalty!r}, reduction={self.reduction!r}"
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """The divergence of each pair, in mass times px^2, reduced.
+
+        Parameters
+        ----------
+        a, b : (B, H, W) or (B, C, H, W)
+            Images of values >= 0, each with some mass; channels are compared each with its own.
+
+        Returns
+        -------
+        ()
+            Or (B,), (B, C) with reduction ``none``. In the dtype of the images, but at least float32.
+        """
+        values = _divergences(self, a, b)
+        if self.reduction == "none":
+            return values
+        return values.mean() if self.reduction == "mean" else values.sum()
+
+    @torch.no_grad()
+    def displacement(self, a: Tensor, b: Tensor) -> Tensor:
+        """Where the mass of each pixel of `a` goes: mean displacement (B, 2, H, W) or (B, C, 2, H, W), in px as (dy, dx).
+
+        Debiased: zero for equal images, k for an image that was shifted by k. NaN where no mass moves. It has no gradient.
+        """
+        checked = checked_pair(a, b)
+        settings = self._settings(checked.device)
+        masses_a, masses_b = self._masses(checked.a), self._masses(checked.b)
+
+        def one(k: int) -> Any:
+            field = _field(masses_a[k], masses_b[k], settings)
+            own = _field(masses_a[k], masses_a[k], settings).displacement
+            return np.moveaxis(displacement(field, own)[0], -1, 0)
+
+        fields = np.stack(in_threads(one, len(masses_a)))
+        shape = (*checked.shape[:-2], 2, *checked.shape[-2:])
+        return torch.from_numpy(fields).to(a.device, checked.dtype).reshape(shape)
+
+    def _settings(self, device: str | None) -> PairSettings:
+        kind = penalty_class(self.penalty)
+        penalty = kind.from_relaxation(np.inf if kind.is_exact else kind.relaxation_per_reach * self.reach**2)
+        options = (
+            self.options
+            if device is None
+            else SolveOptions(self.options.tol, self.options.max_iterations, "float64", device)
+        )
+        return PairSettings(self.blur**2, penalty, options)
+
+    def _masses(self, images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Images (n, H, W) as masses: divided by their sums if the penalty is ``balanced``."""
+        return images / images.sum((1, 2), keepdims=True) if self.penalty == "balanced" else images
+
+
+@entry_point
+def _divergences(loss: ImageLoss, a: Tensor, b: Tensor) -> Tensor:
+    values: Tensor = _Divergences.apply(a, b, loss)  # type: ignore[no-untyped-call]
+    return values
+
+
+class _Divergences(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, loss: ImageLoss) -> Tensor:
+        checked = checked_pair(a, b)
+        wants = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
+        found = batch_values(loss._masses(checked.a), loss._masses(checked.b), loss._settings(checked.device), wants)
+        _warn(found, loss)
+        of_a, of_b = (
+            None if one is None else _of_images(one, images, loss.penalty)
+            for one, images in ((found.gradients_a, checked.a), (found.gradients_b, checked.b))
+        )
+        kept = [
+            None if one is None else torch.from_numpy(one).to(image.device).reshape(image.shape)
+            for one, image in ((of_a, a), (of_b, b))
+        ]
+        ctx.save_for_backward(a, b, *kept)
+        values = torch.from_numpy(found.values).to(a.device)
+        return values.to(torch.float64 if checked.dtype == torch.float64 else torch.float32).reshape(a.shape[:-2])
+
+    @staticmethod
+    def backward(ctx: Any, bar: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        a, b, of_a, of_b = ctx.saved_tensors
+        bars: list[Tensor | None] = []
+        for image, gradient in ((a, of_a), (b, of_b)):
+            if gradient is None:
+                bars.append(None)
+                continue
+            with torch.no_grad():
+                one = (bar.double()[..., None, None] * gradient).to(image.dtype)
+            bars.append(refuse_again(one, a, b, bar) if torch.is_grad_enabled() else one)
+        return bars[0], bars[1], None
+
+
+def _of_images(gradients: np.ndarray[Any, Any], images: np.ndarray[Any, Any], penalty: str) -> np.ndarray[Any, Any]:
+    """Gradients for the images from those for the masses: through the division by the sum under ``balanced``."""
+    if penalty != "balanced":
+        return gradients
+    totals = images.sum((1, 2), keepdims=True)
+    means = (gradients * images).sum((1, 2), keepdims=True) / totals
+    return np.asarray((gradients - means) / totals)
+
+
+def _warn(found: BatchValue, loss: ImageLoss) -> None:
+    if found.n_open:
+        warnings.warn(
+            f"{found.n_open} of {len(found.values)} pairs stopped after {loss.options.max_iterations} kernel applications above a "
+            f"tolerance of {loss.options.tol:g}. To fix: raise max_iterations, blur or tol",
+            NotConvergedWarning,
+            stacklevel=5,
+        )
+
+
+def _field(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], settings: PairSettings) -> Any:
+    problem = TransportProblem(a, b, settings.epsilon, settings.penalty, settings.penalty)
+    return feasible_part(PlanOperator.of(solve(problem, "grid", settings.options)))

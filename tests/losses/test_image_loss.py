@@ -1,0 +1,221 @@
+"""`ImageLoss` against planted truth: shifts, finite differences, the divergence of masks, and input it must refuse."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+
+import pairframe as pf
+from pairframe.errors import ArgumentError
+
+torch = pytest.importorskip("torch")
+
+from pairframe.losses import ImageLoss  # noqa: E402
+from pairframe.tiled import NotConvergedWarning, TiledError  # noqa: E402
+
+PENALTIES = ("kl", "partial", "balanced")
+TIGHT = {"tol": 1e-12, "max_iterations": 20_000}
+
+
+def blob(centre_yx: tuple[float, float], radius: float, side: int = 20) -> np.ndarray:
+    """A soft disc, exactly 0 outside."""
+    yy, xx = np.mgrid[:side, :side]
+    return np.clip(radius - np.hypot(yy - centre_yx[0], xx - centre_yx[1]), 0.0, 1.0)
+
+
+def pair() -> tuple[torch.Tensor, torch.Tensor]:
+    a, b = blob((8.0, 8.0), 4.0), 1.4 * blob((10.0, 11.5), 5.0)
+    return torch.as_tensor(a)[None], torch.as_tensor(b)[None]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("side", [0, 1])
+def test_gradients_are_those_of_finite_differences(penalty: str, side: int) -> None:
+    images = list(pair())
+    loss = ImageLoss(1.5, 6.0, penalty=penalty, **TIGHT)
+    leaf = images[side].clone().requires_grad_()
+    direction = torch.rand(leaf.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    direction = direction * (leaf.detach() > 0.05)
+
+    def at(t: float) -> float:
+        return float(loss(*(one + t * direction if k == side else one for k, one in enumerate(images))))
+
+    (gradient,) = torch.autograd.grad(loss(*(leaf if k == side else one for k, one in enumerate(images))), leaf)
+    h = 1e-4
+    wanted = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    assert float((gradient * direction).sum()) == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_torch_checks_the_gradient(penalty: str) -> None:
+    a, b = (one[:, 5:10, 6:11].contiguous() + 0.3 for one in pair())
+    loss = ImageLoss(1.5, 6.0, penalty=penalty, reduction="none", **TIGHT)
+    assert torch.autograd.gradcheck(loss, (a.requires_grad_(), b.requires_grad_()), eps=1e-5, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("penalty", ["partial", "balanced"])
+def test_an_empty_pixel_has_the_derivative_of_the_first_mass_in_it(penalty: str) -> None:
+    a, b = pair()
+    loss = ImageLoss(1.5, 6.0, penalty=penalty, **TIGHT)
+    leaf = a.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(leaf, b), leaf)
+    place = (0, 13, 13)
+    assert a[place] == 0
+
+    def slope(h: float) -> float:
+        moved = a.clone()
+        moved[place] = h
+        return (float(loss(moved, b)) - float(loss(a, b))) / h
+
+    assert float(gradient[place]) == pytest.approx(slope(1e-8), rel=1e-3)
+
+
+def test_it_is_the_divergence_of_masks() -> None:
+    a, b = pair()
+    config = pf.TransportConfig(penalty="kl", blur_um=2.0, reach_um=10.0, mass_mode="intensity")
+    wanted = pf.divergence(a[0].numpy(), b[0].numpy(), config)
+    assert float(ImageLoss(2.0, 10.0)(a, b)) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_a_shift_costs_its_square_and_is_found_again(penalty: str) -> None:
+    a = torch.as_tensor(blob((8.0, 7.0), 4.0))[None]
+    b = torch.roll(a, (3, 2), (1, 2))
+    mass = 1.0 if penalty == "balanced" else float(a.sum())
+    loss = ImageLoss(1.5, 500.0, penalty=penalty, tol=1e-10)
+    assert float(loss(a, b)) / mass == pytest.approx(13.0, rel=2e-3)
+    field = loss.displacement(a, b)
+    assert field.shape == (1, 2, 20, 20)
+    on = a[0] > 0
+    assert torch.allclose(field[0, 0][on], torch.tensor(3.0, dtype=torch.float64), atol=5e-3)
+    assert torch.allclose(field[0, 1][on], torch.tensor(2.0, dtype=torch.float64), atol=5e-3)
+    assert float(loss(a, a)) == 0.0
+
+
+def test_channels_and_reductions() -> None:
+    a, b = pair()
+    many_a, many_b = torch.stack([a, b], 1), torch.stack([b, b], 1)
+    each = ImageLoss(2.0, 10.0, reduction="none")(many_a, many_b)
+    assert each.shape == (1, 2)
+    assert each[0, 1] == 0.0
+    assert float(ImageLoss(2.0, 10.0, reduction="sum")(many_a, many_b)) == pytest.approx(float(each.sum()))
+    assert float(ImageLoss(2.0, 10.0)(many_a, many_b)) == pytest.approx(float(each.mean()))
+    assert ImageLoss(2.0, 10.0).displacement(many_a, many_b).shape == (1, 2, 2, 20, 20)
+
+
+def test_dtypes_no_grad_and_autocast() -> None:
+    a, b = pair()
+    loss = ImageLoss(2.0, 10.0)
+    wanted = float(loss(a, b))
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
+        leaf = a.to(dtype).requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            value = loss(leaf, b.to(dtype))
+        assert value.dtype == torch.float32
+        assert float(value.detach()) == pytest.approx(wanted, rel=tolerance)
+        value.backward()
+        assert leaf.grad is not None
+        assert leaf.grad.dtype == dtype
+    with torch.no_grad():
+        assert not loss(a.requires_grad_(), b).requires_grad
+
+
+def test_gradient_descent_finds_the_target() -> None:
+    """A disc moves over a gap that no overlap bridges."""
+    target = torch.as_tensor(blob((13.0, 13.0), 3.0))[None]
+    yy, xx = (torch.as_tensor(one) for one in np.mgrid[:20, :20].astype(float))
+    centre = torch.tensor([5.0, 5.0], dtype=torch.float64, requires_grad=True)
+    loss, mass = ImageLoss(2.0, 40.0), float(target.sum())
+    for _ in range(20):
+        image = (3.0 - torch.sqrt((yy - centre[0]) ** 2 + (xx - centre[1]) ** 2 + 1e-9)).clamp(0.0, 1.0)[None]
+        (gradient,) = torch.autograd.grad(loss(image, target), centre)
+        centre = (centre.detach() - 0.4 * gradient / mass).requires_grad_()  # a shift d costs about mass times d^2
+    assert torch.allclose(centre.detach(), torch.tensor([13.0, 13.0], dtype=torch.float64), atol=0.1)
+
+
+# torch warns about itself: wherever it resumes a function, it reads the gradients of tensors that are not leaves.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+def test_torch_compile_leaves_it_as_it_is() -> None:
+    a, b = pair()
+    loss = ImageLoss(2.0, 10.0)
+    leaf = a.clone().requires_grad_()
+    value = torch.compile(lambda x, y: 2.0 * loss(x + 0.0, y), backend="eager")(leaf, b)
+    value.backward()
+    assert float(value.detach()) == 2.0 * float(loss(a, b))
+    assert float(leaf.grad.abs().sum()) > 0
+
+
+def test_a_second_derivative_is_refused() -> None:
+    a, b = pair()
+    leaf = a.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(ImageLoss(2.0, 10.0)(leaf, b), leaf, create_graph=True)
+    with pytest.raises(TiledError, match="a first derivative"):
+        torch.autograd.grad(gradient.sum(), leaf)
+
+
+def test_a_solve_that_stops_early_warns() -> None:
+    a, b = pair()
+    with pytest.warns(NotConvergedWarning, match="1 of 1 pairs stopped after 2 kernel applications"):
+        ImageLoss(2.0, 10.0, max_iterations=2, tol=1e-9)(a, b)
+
+
+def test_it_prints_and_pickles() -> None:
+    loss = pickle.loads(pickle.dumps(ImageLoss(2.0, 10.0, penalty="partial")))
+    assert repr(loss) == "ImageLoss(blur=2, reach=10, penalty='partial', reduction='mean')"
+
+
+def _value_in_a_worker(queue: object) -> None:
+    torch.set_num_threads(1)
+    queue.put(float(ImageLoss(2.0, 10.0)(*pair())))  # type: ignore[attr-defined]
+
+
+def test_it_works_in_a_forked_worker() -> None:
+    wanted = float(ImageLoss(2.0, 10.0)(*pair()))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    worker = context.Process(target=_value_in_a_worker, args=(queue,))
+    worker.start()
+    assert queue.get(timeout=60) == wanted
+    worker.join()
+
+
+BAD = {
+    "shapes": (lambda a, b: (a, b[:, :-1]), "images of one shape"),
+    "axes": (lambda a, b: (a[0], b[0]), r"shape \(B, H, W\)"),
+    "negative": (lambda a, b: (a - 0.5, b), "values >= 0.*down to -0.5"),
+    "NaN": (lambda a, b: (a, b * float("nan")), "b of finite values >= 0.*NaN"),
+    "infinite": (lambda a, b: (a, b + float("inf")), "b of finite values >= 0.*NaN or inf"),
+    "all zero": (lambda a, b: (torch.cat([a, 0 * a]), torch.cat([b, b])), "some mass in every image of a.*first at 1"),
+    "integers": (lambda a, b: (a.int(), b), "a in floating point"),
+    "bool": (lambda a, b: (a, b > 0), "b in floating point"),
+    "arrays": (lambda a, b: (a.numpy(), b), "a to be a tensor"),
+    "devices": (lambda a, b: (a.to("meta"), b), "a to hold numbers"),
+    "empty": (lambda a, b: (a[:0], b[:0]), r"shape \(B, H, W\)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_images_are_refused(name: str) -> None:
+    change, message = BAD[name]
+    with pytest.raises((ArgumentError, TiledError), match=message):
+        ImageLoss(2.0, 10.0)(*change(*pair()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"blur": 0.0}, "a positive blur"),
+        ({"reach": -1.0}, "a positive reach"),
+        ({"penalty": "tv"}, "a penalty: kl, partial, balanced"),
+        ({"reduction": "max"}, "a reduction: mean, sum, none"),
+        ({"tol": 2.0}, "tol between 0 and 1"),
+        ({"max_iterations": 0}, "max_iterations"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ImageLoss(**settings)
