@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 # Pixels of one panel in the list of examples.
 THUMBNAIL = (400, 280)
 _PANELS: dict[str, Path] = {}
+_THUMBNAIL_ALT = re.compile(r"thumb/sphx_glr_(plot_\w+)_thumb\.png\n\s+:alt:(?=\n)")
 
 
 def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
@@ -34,12 +36,24 @@ def show_one_panel(app: Any) -> None:
     for stem, panel in _PANELS.items():
         for thumbnail in Path(app.srcdir).glob(f"generated/gallery/**/thumb/sphx_glr_{stem}_thumb.png"):
             ImageOps.pad(Image.open(panel).convert("RGB"), THUMBNAIL, color="white").save(thumbnail)
+    for index in Path(app.srcdir).glob("generated/gallery/**/index.rst"):
+        text = index.read_text()
+        described = _THUMBNAIL_ALT.sub(
+            lambda found: f"{found[0]} one panel of: {_title_of(app.srcdir, found[1])}", text
+        )
+        if described != text:
+            index.write_text(described)
+
+
+def _title_of(docs: str, stem: str) -> str:
+    (script,) = Path(docs).glob(f"generated/examples/*/{stem}.py")
+    return _title(script)
 
 
 def _title(script: Path) -> str:
     """The first line of a script's docstring, which says what its picture shows."""
     docstring = ast.get_docstring(ast.parse(script.read_text())) or script.stem
-    return docstring.splitlines()[0].replace("``", "")
+    return docstring.strip().splitlines()[0].replace("``", "")
 
 
 def _save_panel(script: Path, names: dict[str, Any]) -> None:
