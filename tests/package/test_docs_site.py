@@ -86,9 +86,13 @@ def test_the_gallery_shows_every_script_with_a_picture(site: Path) -> None:
         (path,) = (site / "generated/gallery").glob(f"*/{script.stem}.html")
         page = path.read_text()
         assert f"sphx_glr_{script.stem}_001" in page
-        (alt,) = re.findall(rf'<img[^>]*alt="([^"]*)"[^>]*sphx_glr_{script.stem}_001', page)[:1]
-        assert len(alt) > 10
+        alts = re.findall(rf'<img src="[^"]*sphx_glr_{script.stem}_001[^>]*alt="([^"]*)"', page)
+        assert alts
+        assert min(map(len, alts)) > 10
     assert not list((ROOT / "examples").glob("*.png"))
+    thumbnails = re.findall(r"<img[^>]*_thumb[^>]*>", (site / "generated/gallery/index.html").read_text())
+    assert len(thumbnails) >= len(list((ROOT / "examples").glob("plot_*.py")))
+    assert all('alt="one panel of: ' in thumbnail for thumbnail in thumbnails)
 
 
 @pytest.mark.slow
