@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --require-virtualenv --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint docs bench clean setup setup-all setup-bench
+.PHONY: demo test test-slow lint docs bench clean setup setup-all setup-slow setup-bench
 .DEFAULT_GOAL := demo
 
 demo: setup                 ## install the core and run the main job on embedded defaults
@@ -13,7 +13,7 @@ demo: setup                 ## install the core and run the main job on embedded
 test: lint                  ## all extras, lint, types, the quick tests
 	$(BIN)/python -m pytest -n auto --dist loadscope
 
-test-slow: setup-all        ## the long ones: wheel, chaos, gallery, docs
+test-slow: setup-slow       ## the long ones: wheel, chaos, gallery, docs, and a real napari if there is Xvfb
 	$(BIN)/python -m pytest -m slow
 
 lint: setup-all
@@ -34,6 +34,7 @@ clean:
 
 setup: $(VENV)/.core
 setup-all: $(VENV)/.all
+setup-slow: $(VENV)/.slow
 setup-bench: $(VENV)/.bench
 
 # A stamp, written last: an interrupted or pip-less .venv has a bin/python too, and is completed here.
@@ -54,6 +55,11 @@ $(VENV)/.all: pyproject.toml constraints.txt $(VENV)/.made
 	@echo "installing pairframe with all extras into $(VENV) ..."
 	$(PIP) -e '.[all,dev]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.slow: $(VENV)/.all
+	@echo "installing napari with Qt for the slow tests into $(VENV) (480 MB) ..."
+	$(PIP) -e '.[all,dev,napari]'
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.all
 	@echo "installing the peers that the benchmarks run against into $(VENV) ..."

@@ -6,6 +6,7 @@ the gallery, run from copies of `examples/`, and the project's own pages that li
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -20,6 +21,8 @@ os.environ.setdefault("PAIRFRAME_JAX_CACHE", "off")
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE)]
+
+import gallery_pictures  # noqa: E402
 
 import pairframe  # noqa: E402
 
@@ -49,9 +52,11 @@ html_show_search_summary = False  # would fetch pages, which browsers refuse to 
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["pairframe.css"]
+html_js_files = ["copy.js"]
 pygments_style, pygments_dark_style = "friendly", "monokai"
 myst_heading_anchors = 3
 highlight_language = "none"
+MOST_DESCRIBED = 155  # characters that search engines show of a description
 
 # --- the API from docstrings -----------------------------------------------------------------
 
@@ -74,6 +79,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "generated/examples",
     "gallery_dirs": "generated/gallery",
     "filename_pattern": r"plot_",
+    "subsection_order": [f"generated/examples/{group}" for group in ("first", "show", "cohorts", "trust", "fit")],
     "image_scrapers": ("gallery_pictures.scrape",),
     "reset_modules": (),
     "abort_on_example_error": True,
@@ -90,8 +96,17 @@ GALLERY_HEADER = """
 Gallery
 =======
 
-One script per capability, run as it stands when this site is built: take one and change it.
+Scripts to take and change. Each runs as it stands when this site is built.
 """
+# Every script is in one of these groups, in this order.
+GALLERY = {
+    "first": ("First steps", ["summary", "real_cell", "masks_and_mass", "blur_and_reach", "tiny_and_huge"]),
+    "show": ("Show and keep", ["morphing", "store_and_reload", "pair_frame"]),
+    "cohorts": ("Many pairs", ["cohort_run", "cohort_analysis"]),
+    "trust": ("How sure is it?", ["noise_floor", "convergence", "engines_agree", "exact_distance"]),
+    "fit": ("Losses and gradients", ["fit_an_embryo", "fit_a_shape"]),
+}
+GROUP_OF = {f"plot_{name}": group for group, (_, names) in GALLERY.items() for name in names}
 
 
 def copy_what_lives_above(app: Any, config: Any) -> None:
@@ -101,8 +116,11 @@ def copy_what_lives_above(app: Any, config: Any) -> None:
     shutil.rmtree(examples, ignore_errors=True)
     examples.mkdir(parents=True)
     (examples / "GALLERY_HEADER.rst").write_text(GALLERY_HEADER)
+    for group, (title, _) in GALLERY.items():
+        (examples / group).mkdir()
+        (examples / group / "GALLERY_HEADER.rst").write_text(f"{title}\n{'-' * len(title)}\n")
     for script in sorted((ROOT / "examples").glob("plot_*.py")):
-        shutil.copy(script, examples)
+        shutil.copy(script, examples / GROUP_OF[script.stem])
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         page = re.sub(r"\]\(docs/", "](../", (ROOT / name).read_text())
         (generated / name).write_text(page)
@@ -112,7 +130,11 @@ def lead_upwards_links_to_copies(app: Any, docname: str, source: list[str]) -> N
     """`../CONTRIBUTING.md` is right where the code is hosted; on the site it is a copy."""
     if not docname.startswith("generated/"):
         source[0] = re.sub(r"\]\(\.\./(CONTRIBUTING|CHANGELOG)\.md", r"](generated/\1.md", source[0])
-        source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](generated/gallery/\1.rst)", source[0])
+        source[0] = re.sub(
+            r"\]\(\.\./examples/(plot_\w+)\.py\)",
+            lambda found: f"](generated/gallery/{GROUP_OF[found[1]]}/{found[1]}.rst)",
+            source[0],
+        )
 
 
 def shorten_signatures(
@@ -131,7 +153,23 @@ def show_public_names_once(app: Any, what: str, name: str, thing: Any, skip: boo
     return None
 
 
+def describe(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """The first sentences of a page describe it to search engines, unless it says so itself."""
+    from docutils import nodes
+
+    if doctree is None or 'name="description"' in context.get("metatags", ""):
+        return
+    paragraphs = (node.astext() for node in doctree.findall(nodes.paragraph) if isinstance(node.parent, nodes.section))
+    text = " ".join(next(paragraphs, "").split())
+    if len(text) > MOST_DESCRIBED:
+        text = text[:MOST_DESCRIBED].rsplit(" ", 1)[0] + " ..."
+    if text:
+        context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{html.escape(text)}">\n'
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", gallery_pictures.show_one_panel, priority=900)  # after the gallery is made
+    app.connect("html-page-context", describe)
     app.connect("config-inited", copy_what_lives_above, priority=0)
     app.connect("env-get-outdated", lambda *_: ["index"])  # it depends on which pages there are
     app.connect("source-read", lead_upwards_links_to_copies)

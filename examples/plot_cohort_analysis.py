@@ -44,5 +44,6 @@ for test in sorted(comparison.scalars, key=lambda test: test.q)[:6]:
 
 # %%
 # Blocks with a frame differ at a false discovery rate of 5 %. Differences in the faint blocks may be due to chance.
-hotspot_figure(analysis, comparison).savefig("cohort_analysis.png", dpi=90)
+figure = hotspot_figure(analysis, comparison)
+figure.savefig("cohort_analysis.png", dpi=90)
 folder.cleanup()

@@ -43,6 +43,7 @@ def draw(table):
         ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
     figure.savefig("cohort_run.png", dpi=90)
+    return figure
 
 
 # %%
@@ -57,4 +58,4 @@ if __name__ == "__main__":
         print(f"second run: {again.done} done, {again.failed} failed, {again.skipped} skipped (already done)")
         table = ResultStore(results).table()
         print(table[["pair_id", "status", "percent_created", "mean_displacement_um"]].round(2).to_string(index=False))
-        draw(table)
+        figure = draw(table)

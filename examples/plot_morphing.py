@@ -22,7 +22,8 @@ for k, frame in enumerate(interpolation_frames(result, 5)):
 
 # %%
 # Draw a strip of still pictures. Thin lines are the outlines of source and target.
-morph_strip(result, new_figure(6.0, 14.5), n=5).savefig("morphing.png", dpi=80)
+figure = morph_strip(result, new_figure(6.0, 14.5), n=5)
+figure.savefig("morphing.png", dpi=80)
 
 # %%
 # Write the movie.

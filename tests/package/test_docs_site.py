@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -82,9 +83,52 @@ def test_every_public_name_has_its_entry(site: Path) -> None:
 @pytest.mark.slow
 def test_the_gallery_shows_every_script_with_a_picture(site: Path) -> None:
     for script in (ROOT / "examples").glob("plot_*.py"):
-        page = (site / "generated/gallery" / f"{script.stem}.html").read_text()
+        (path,) = (site / "generated/gallery").glob(f"*/{script.stem}.html")
+        page = path.read_text()
         assert f"sphx_glr_{script.stem}_001" in page
+        alts = re.findall(rf'<img src="[^"]*sphx_glr_{script.stem}_001[^>]*alt="([^"]*)"', page)
+        assert alts
+        assert min(map(len, alts)) > 10
     assert not list((ROOT / "examples").glob("*.png"))
+    thumbnails = re.findall(r"<img[^>]*_thumb[^>]*>", (site / "generated/gallery/index.html").read_text())
+    assert len(thumbnails) >= len(list((ROOT / "examples").glob("plot_*.py")))
+    assert all('alt="one panel of: ' in thumbnail for thumbnail in thumbnails)
+
+
+@pytest.mark.slow
+def test_every_page_describes_itself_to_search_engines(site: Path) -> None:
+    for page in [*site.glob("*.html"), *site.glob("api/*.html"), *site.glob("generated/gallery/*/plot_*.html")]:
+        if page.name not in ("genindex.html", "search.html", "py-modindex.html"):
+            (words,) = re.findall(
+                r'<meta (?:content="([^"]+)" )?name="description"(?: content="([^"]+)")?', page.read_text()
+            )
+            assert 20 < len("".join(words)) < 250, page.name
+
+
+def test_every_example_is_in_a_group_of_the_gallery() -> None:
+    text = (ROOT / "docs/conf.py").read_text()
+    groups = ast.literal_eval(re.search(r"^GALLERY = (\{.*?^\})", text, flags=re.DOTALL | re.MULTILINE)[1])
+    named = [f"plot_{name}" for _, names in groups.values() for name in names]
+    assert sorted(named) == sorted(path.stem for path in (ROOT / "examples").glob("plot_*.py"))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("drift", "registration", "time-lapse", "3-D", "earth mover's distance", "growth", "cite", "Excel"),
+        "Fiji",
+        "tracker",
+    ],
+)
+def test_the_words_that_people_search_for_are_in_the_questions_or_the_glossary(word: str) -> None:
+    assert word in (ROOT / "docs/faq.md").read_text() + (ROOT / "docs/glossary.md").read_text()
+
+
+def test_the_citation_names_this_version() -> None:
+    from pairframe import __version__
+
+    assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert (ROOT / "docs/cite.md").read_text().count(__version__) == 3
 
 
 @pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)

@@ -37,7 +37,7 @@ def test_a_documented_package_lists_its_names() -> None:
 
 def test_every_page_of_the_api_is_in_its_table_of_contents() -> None:
     pages = {page.stem for page in (ROOT / "docs/api").glob("*.rst")} - {"index"}
-    contents = (ROOT / "docs/api/index.rst").read_text().split("toctree::")[1]
+    contents = (ROOT / "docs/api/index.rst").read_text()
     assert set(re.findall(r"^   (\w+)$", contents, flags=re.MULTILINE)) == pages
 
 

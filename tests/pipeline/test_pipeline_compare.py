@@ -96,7 +96,7 @@ def test_a_result_is_frozen_also_after_pickling(result: TransportResult) -> None
 
 
 def test_a_summary_has_units(result: TransportResult) -> None:
-    text = repr(result)
+    text = str(result)
     for words in (
         "um^2",
         "per unit of mass",
@@ -108,6 +108,16 @@ def test_a_summary_has_units(result: TransportResult) -> None:
         assert words in text
     assert "WorkMaps(" in repr(result.work)
     assert "advice" not in text
+
+
+def test_a_list_of_results_has_a_line_for_each(result: TransportResult) -> None:
+    one = repr(result)
+    assert one.startswith("TransportResult(40 x 50 px: moved by ")
+    assert one.endswith("% destroyed; converged)")
+    assert len(one) < 120
+    assert "\n" not in repr([result, result])
+    nothing = compare(np.eye(4), np.zeros((4, 4)))
+    assert "nothing moved" in repr(nothing)
 
 
 def test_a_mask_against_itself_shows_nothing() -> None:
@@ -245,7 +255,7 @@ def test_the_pixel_size_comes_from_the_masks_unless_given(tmp_path: Path) -> Non
     assert tuple(map(str, explicit.notices)) == (
         "the pixel size is 2 um, from the config, although the source has 0.65 um",
     )
-    assert "although" in repr(explicit)
+    assert "although" in str(explicit)
     assert compare(SOURCE, TARGET).transform.px_size_um is None
 
 

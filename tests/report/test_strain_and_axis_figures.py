@@ -85,7 +85,7 @@ def test_other_programs_get_the_maps(result: pf.TransportResult, tmp_path: Path)
     assert dataset["local_growth_rate"].attrs["units"] == "1"
     assert dataset["strain_maps"].attrs["labels"].split()[0] == "ddy_dy"
     names = [properties["name"] for _, properties, _ in result_layers(result)]
-    assert names[-3:] == ["areal expansion", "anisotropy", "local growth rate"]
+    assert names[:3] == ["areal expansion", "anisotropy", "local growth rate"]
     result.save_csv(tmp_path / "maps.csv")
     header = (tmp_path / "maps.csv").read_text().splitlines()[0].split(",")
     assert header[-5:] == [*(f"dd{of}_d{by}" for of in "yx" for by in "yx"), "local_growth_rate"]

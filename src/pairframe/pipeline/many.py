@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import partial
 
 from pairframe import checks
@@ -12,6 +12,7 @@ from pairframe.parallel.threads import n_cores
 from pairframe.pipeline.compare import checked_config, compare
 from pairframe.pipeline.read import Pair
 from pairframe.problem import TransportConfig
+from pairframe.progress import bar_if_watched
 from pairframe.results import TransportResult
 
 
@@ -21,6 +22,7 @@ def compare_many(
     *,
     jobs: int | None = None,
     on_result: Callable[[int, TransportResult], None] | None = None,
+    progress: bool | None = None,
 ) -> list[TransportResult]:
     """Compare many pairs, with the same results as `compare`, in order.
 
@@ -33,17 +35,27 @@ def compare_many(
         The other processes import the main module, so a script must call this under ``if __name__ == "__main__":``.
     on_result : callable (index, result), optional
         Called in order, as soon as a result and all before it are available.
+    progress : bool, optional
+        Show a bar. None: if a person is watching, on a terminal or in a notebook.
 
     Notes
     -----
     The first pair that fails raises its error, with the number of the pair in a note. Later pairs are abandoned.
     """
-    results = []
-    for index, result in enumerate(iter_results(pairs, config, jobs=jobs)):
-        if on_result is not None:
-            on_result(index, result)
-        results.append(result)
+    results: list[TransportResult] = []
+    total = len(pairs) if isinstance(pairs, Sized) else None
+    with bar_if_watched(progress) as show:
+        show(_so_far(0, total), 0, total)
+        for index, result in enumerate(iter_results(pairs, config, jobs=jobs)):
+            if on_result is not None:
+                on_result(index, result)
+            results.append(result)
+            show(_so_far(len(results), total), len(results), total)
     return results
+
+
+def _so_far(done: int, total: int | None) -> str:
+    return f"{done} pairs compared" if total is None else f"{done} of {total} pairs compared"
 
 
 def iter_results(

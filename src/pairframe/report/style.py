@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ DESTROYED_MAP = ("destroyed", ("#FFFFFF", "#F3B58A", "#D55E00", "#5A2700"))
 SPEED_MAP, COST_MAP = "viridis", "magma_r"
 
 TITLE_SIZE, SMALL_SIZE = 10, 8
+NOTEBOOK_DPI = 90
 # Canonical px: the colour scale of a pair that did not move must not zoom into rounding errors.
 SMALLEST_SPEED_PX = 0.05
 
@@ -55,13 +57,26 @@ def rgb(colour: str) -> Float:
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
-    """A figure of that size in inches, without a screen, in constrained layout."""
+    """A figure of that size in inches, without a screen, in constrained layout. Notebooks show it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    figure = _shown_figure()(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+@lru_cache(maxsize=1)
+def _shown_figure() -> type[Figure]:
+    """matplotlib's own figures are shown only if pyplot made them or has been set up for the notebook."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            content = io.BytesIO()
+            self.savefig(content, format="png", dpi=NOTEBOOK_DPI, facecolor="white")
+            return content.getvalue()
+
+    return ShownFigure
 
 
 # --- scale bars ------------------------------------------------------------------------------

@@ -89,3 +89,18 @@ def share(value: Any) -> str:
     if abs(value) <= ROUNDING:
         return "0 %"
     return f"<{LEAST_PERCENT:g} %" if 0 < 100 * value < LEAST_PERCENT else minus(f"{100 * value:.2g} %")
+
+
+def share_with_bias(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
+    """A share of a mask as text, with the bias of the method where that is not negligible."""
+    if not whole > 0:
+        return f"none {of}"
+    if is_noise and floor > 0:
+        return f"below the bias of the method, {percent(floor, 1.0)} {of}"
+    bias = f" (bias of the method {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
+    return f"{percent(part, whole)} {of}{bias}"
+
+
+def span(low: float, high: float, unit: str) -> str:
+    """The interval of an error bar as text."""
+    return f"outlines: {low:.3g} to {high:.3g} {unit}"

@@ -7,7 +7,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,14 +17,15 @@ from pairframe.frame import GridTransform, golden
 from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
 from pairframe.problem.state import scales_of
-from pairframe.results.error_bars import ErrorBar, ErrorBars
-from pairframe.results.formatting import part_of, percent
+from pairframe.results.error_bars import ErrorBars
+from pairframe.results.formatting import part_of, percent, share_with_bias, span
 from pairframe.results.work_maps import FrozenArrays, WorkMaps
 from pairframe.types import Bool, Float
 from pairframe.units import Units
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from pairframe.alignment import Pose
     from pairframe.maps.motion import Motion
@@ -348,7 +350,7 @@ class TransportResult(FrozenArrays):
             moved += f", on average by {self.mean_displacement_um:.4g} {self.length_unit}"
         bars = self.error_bars
         if bars is not None and self.total_mass_moved > 0:
-            moved += f" ({_span(bars.mean_displacement_um, self.length_unit)})"
+            moved += f" ({span(bars.mean_displacement_um.low, bars.mean_displacement_um.high, self.length_unit)})"
         sides = (
             ("destroyed", "source", self.M_source, self.noise_floor, self.destroyed_is_noise),
             ("created", "target", self.M_target, self.noise_floor_target, self.created_is_noise),
@@ -356,10 +358,10 @@ class TransportResult(FrozenArrays):
         lines = [moved]
         for what, of, whole, floor, is_noise in sides:
             part = self.total_mass_destroyed if what == "destroyed" else self.total_mass_created
-            line = f"{what:<10} {part_of(part, whole):.6g} mass, {_share(part, whole, f'of the {of}', floor, is_noise)}"
+            line = f"{what:<10} {part_of(part, whole):.6g} mass, {share_with_bias(part, whole, f'of the {of}', floor, is_noise)}"
             if bars is not None:
                 bar = bars.percent_destroyed if what == "destroyed" else bars.percent_created
-                line += f" ({_span(bar, '%')})"
+                line += f" ({span(bar.low, bar.high, '%')})"
             lines.append(line)
         return [
             *lines,
@@ -409,20 +411,30 @@ class TransportResult(FrozenArrays):
 
         return repr_html(self)
 
+    def plot(self, kind: str = "summary", **options: Any) -> Figure:
+        """Draw it: ``"summary"``, ``"overview"``, ``"motion"``, ``"strain"``, ``"convergence"`` or ``"morph"``.
+
+        A notebook shows the figure; elsewhere, ``result.plot().savefig("pair.png")``. See `pairframe.report.plot_result`.
+        """
+        figure: Figure = import_module("pairframe.report.plot").plot_result(
+            self, kind, **options
+        )  # drawing comes later
+        return figure
+
     def __repr__(self) -> str:
-        return f"TransportResult on a {' x '.join(map(str, self.transform.canon_shape_hw))} canvas\n{self.summary()}"
+        canvas = " x ".join(map(str, self.transform.canon_shape_hw))
+        shares = [
+            ("created", self.total_mass_created, self.M_target),
+            ("destroyed", self.total_mass_destroyed, self.M_source),
+        ]
+        parts = [f"{percent(part, whole)} {what}" for what, part, whole in shares if whole > 0]
+        moved = (
+            f"moved by {self.mean_displacement_um:.4g} {self.length_unit}"
+            if self.total_mass_moved > 0
+            else "nothing moved"
+        )
+        return f"TransportResult({canvas} px: {', '.join([moved, *parts])}; {self.status})"
 
-
-def _share(part: float, whole: float, of: str, floor: float, is_noise: bool) -> str:
-    """A share of a mask as text, with the bias of the method where that is not negligible."""
-    if not whole > 0:
-        return f"none {of}"
-    if is_noise and floor > 0:
-        return f"below the bias of the method, {percent(floor, 1.0)} {of}"
-    bias = f" (bias of the method {percent(floor, 1.0)})" if math.isfinite(floor) else ""  # NaN for an empty mask
-    return f"{percent(part, whole)} {of}{bias}"
-
-
-def _span(bar: ErrorBar, unit: str) -> str:
-    """An interval as text."""
-    return f"outlines: {bar.low:.3g} to {bar.high:.3g} {unit}"
+    def __str__(self) -> str:
+        canvas = " x ".join(map(str, self.transform.canon_shape_hw))
+        return f"TransportResult on a {canvas} canvas\n{self.summary()}"

@@ -83,9 +83,11 @@ class ResultStore:
         import pandas as pd
         import pyarrow as pa
 
+        from pairframe.results.result_table import ResultTable
+
         nullable = {pa.int64(): pd.Int64Dtype()}  # failed pairs have no integers
         frame: pd.DataFrame = read_table(self.table_path).to_pandas(types_mapper=nullable.get, use_threads=False)
-        return frame
+        return ResultTable(frame)
 
     def pair_ids(self) -> list[str]:
         """Names of the pairs, including failed ones."""
@@ -110,13 +112,14 @@ class ResultStore:
         import xarray as xr
         from zarr.storage import LocalStore, ZipStore
 
+        from pairframe.results.xarray_plot import as_maps
+
         _, path = self._find(pair_id)
         attributes = read_attributes(path)
         with damage_is_our_error(path):
             opened = LocalStore(path, read_only=True) if path.is_dir() else ZipStore(path)
             dataset: xr.Dataset = xr.open_zarr(opened, chunks=None, consolidated=True)
-            dataset.attrs = attributes
-        return dataset
+        return as_maps(dataset, attributes)
 
     def _find(self, pair_id: str | None) -> tuple[str, Path]:
         """The name of a pair that has a result, and its maps."""

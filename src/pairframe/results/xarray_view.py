@@ -19,12 +19,13 @@ def to_xarray(result: TransportResult) -> xr.Dataset:
 
     Returns
     -------
-    Dataset with (y_um, x_um) maps on the canonical image, or (z_um, y_um, x_um) of a volume; ``work_maps`` (10, Hw, Ww), all maps on the work grid, whose
-    attribute ``labels`` names what lies along the first dimension; scalars and provenance as attributes.
+    Dataset with (y_um, x_um) maps on the canonical image, or (z_um, y_um, x_um) of a volume; ``work_maps`` (10, Hw, Ww), all
+    maps on the work grid, whose attribute ``labels`` names what lies along the first dimension; scalars and provenance as
+    attributes. Its ``plot()`` draws the masses as images, and that of one map, such as ``maps.mass_created.plot()``, the map.
     """
     checks.library("xarray", "xarray", "to_xarray")
-    import xarray as xr
+    from pairframe.results.xarray_plot import Maps
 
     arrays = {v.name: (v.dims, v.values, v.attributes) for v in variables_of(result)}
     coordinates = {name: arrays.pop(name) for name in ALL_COORDINATES if name in arrays}
-    return xr.Dataset(arrays, coordinates, attributes_of(result))
+    return Maps(arrays, coordinates, attributes_of(result))

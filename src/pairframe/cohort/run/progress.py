@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO, TypeVar
 
+from pairframe.progress import is_watched, progress_bar
+
 PLAIN_EVERY_S = 10.0
 _SCAN_EVERY_S = 1.0
 Item = TypeVar("Item")
@@ -113,11 +115,23 @@ def shown_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iter
     stream = sys.stderr if stream is None else stream
     if quiet:
         yield lambda progress: None
-    elif stream.isatty():
+    elif is_watched(stream):
         with _moving_line(stream) as show:
             yield show
     else:
         yield PlainLines(stream)
+
+
+@contextmanager
+def progress_if_watched(progress: ProgressCallback | bool | None) -> Iterator[ProgressCallback | None]:
+    """The callback itself; or a bar, if True, or if None and a person is watching; or None."""
+    if callable(progress):
+        yield progress
+    elif is_watched() if progress is None else progress:
+        with shown_progress() as show:
+            yield show
+    else:
+        yield None
 
 
 class PlainLines:
@@ -138,15 +152,5 @@ class PlainLines:
 
 @contextmanager
 def _moving_line(stream: TextIO) -> Iterator[ProgressCallback]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-
-    columns = (SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def show(progress: CohortProgress) -> None:
-            completed = progress.skipped + progress.done + progress.failed
-            bar.update(task, description=progress.line(), completed=completed, total=progress.total)
-
-        yield show
+    with progress_bar(stream) as show:
+        yield lambda now: show(now.line(), now.skipped + now.done + now.failed, now.total)

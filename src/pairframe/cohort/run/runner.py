@@ -24,7 +24,7 @@ from pairframe.cohort.run.local_executor import LocalExecutor
 from pairframe.cohort.run.mark import RunMark
 from pairframe.cohort.run.orphans import remove_orphans
 from pairframe.cohort.run.plan import Plan, check_labels, make_plan
-from pairframe.cohort.run.progress import MaskScan, ProgressCallback
+from pairframe.cohort.run.progress import MaskScan, ProgressCallback, progress_if_watched
 from pairframe.cohort.run.table_writer import TableWriter
 from pairframe.cohort.run.tally import Tally
 from pairframe.cohort.run.work_queue import WorkQueue
@@ -82,7 +82,7 @@ def run_cohort(
     retry_failed: bool = False,
     overwrite: bool = False,
     frame_interval_min: float | None = None,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> CohortSummary:
     """Compare many pairs into one folder of results. Run again, it compares only pairs that are missing or have changed.
 
@@ -104,8 +104,9 @@ def run_cohort(
     frame_interval_min : float, optional
         Minutes from a frame to the next: every row has the minutes between its two frames in a column of this name;
         see `with_frame_interval`.
-    progress : callable (CohortProgress), optional
-        Called about twice a second.
+    progress : callable (CohortProgress) or bool, optional
+        Called about twice a second. None: a bar if a person is watching, on a terminal or in a notebook. True: always,
+        as lines in a log file. False: nothing.
 
     Notes
     -----
@@ -121,11 +122,15 @@ def run_cohort(
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
     began = time.monotonic()
-    with RunMark(store.out) as mark, stop_on_interrupt(mark.stop) as is_stopping:
+    with (
+        RunMark(store.out) as mark,
+        stop_on_interrupt(mark.stop) as is_stopping,
+        progress_if_watched(progress) as show,
+    ):
         is_fresh = not store.exists()  # all pairs are to do: labels are checked while workers start
         if not is_fresh:
             check_labels(tasks, store)
-        scan = MaskScan(progress, is_stopping)
+        scan = MaskScan(show, is_stopping)
         reach = settle_reach(config, tasks, store, scan)
         if isinstance(reach, Stopped):
             raise KeyboardInterrupt
@@ -135,7 +140,7 @@ def run_cohort(
         plan = make_plan(tasks, store, config, retry_failed=retry_failed, scan=scan)
         if isinstance(plan, Stopped):
             raise KeyboardInterrupt
-        tally = Tally(plan, len(tasks), is_stopping, progress)
+        tally = Tally(plan, len(tasks), is_stopping, show)
         writer = TableWriter(store, [task.pair_id for task in tasks])
         writer.add(*plan.relabelled)
         job = Job(config, store.out, mark.token)

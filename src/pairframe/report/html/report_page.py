@@ -45,6 +45,7 @@ def report_page(
     has_figures: bool,
     has_analysis: bool = False,
     has_series: bool = False,
+    embedded: Sequence[str] | None = None,
 ) -> str:
     """The report's HTML.
 
@@ -66,9 +67,13 @@ def report_page(
         Whether there is an analysis of the groups beside it.
     has_series : bool
         Whether there are pages of the series beside it.
+    embedded : list of str, optional
+        Pages of the pairs whose pictures this page shows itself; links then lead to those instead of to other pages.
     """
     rows = cohort.rows
     only = rows[0] if len(rows) == 1 else None
+    if embedded is not None:
+        pages = embedded
     links = [page if (page := page_name(row)) in pages else None for row in rows]
     configs = [(json_of(text, {}), count) for text, count in cohort.distinct("config_json")]
     return render(
@@ -76,7 +81,7 @@ def report_page(
         "report.js",
         title=title,
         cohort=cohort,
-        data=_data(cohort, links, pictures),
+        data=_data(cohort, links, pictures) | {"embedded": embedded is not None},
         headline=_headline(cohort),
         engines=", ".join(name for name, _ in cohort.distinct("backend")),
         problems=_problems(cohort, links, damage)[:MOST_PROBLEMS],
@@ -87,6 +92,10 @@ def report_page(
         has_figures=has_figures,
         has_analysis=has_analysis,
         has_series=has_series,
+        embedded=None
+        if embedded is None
+        else [(page, row["pair_id"]) for page, row in zip(links, rows, strict=True) if page],
+        address=(lambda page: f"#{page}") if embedded is not None else (lambda page: f"pairs/{page}.html"),
         configs=configs[:MOST_CONFIGS],
         n_configs=len(configs),
         differing=_differing([config for config, _ in configs]),

@@ -14,6 +14,7 @@ from pairframe.axis.table import read_profiles, read_radial
 from pairframe.errors import BrokenStoreError, StoreVersionError
 from pairframe.progress import Progress
 from pairframe.regions.keep import read_flows
+from pairframe.report.html.embed import embed_pictures
 from pairframe.report.html.leftovers import remove_old_pages
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pair_page import Neighbour, pair_page
@@ -54,6 +55,7 @@ def write_report(
     max_pages: int = MAX_PAGES,
     summaries: Mapping[str, bytes] | None = None,
     sweeps: Mapping[str, Sweep] | None = None,
+    embed: bool = False,
 ) -> Path:
     """Write ``report.html`` and a page per pair from the results in a folder.
 
@@ -74,6 +76,9 @@ def write_report(
         Summary figures (PNG) drawn before; they are not drawn again.
     sweeps : mapping of pair_id to Sweep, optional
         Sweeps to add to the pages of their pairs, where they stay.
+    embed : bool
+        Keep the pictures inside the pages, and show those of all pairs in ``report.html``: for viewers that load no other
+        files and follow no links, such as that of JupyterLab. The pages are larger by their pictures.
 
     Returns
     -------
@@ -118,7 +123,7 @@ def write_report(
                 _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
                 progress("drawing", number, len(pages), row["pair_id"])
-        _write_pages(folder, pages, views, damage, cohort)
+        _write_pages(folder, pages, views, damage, cohort, embed=embed)
         html = report_page(
             cohort,
             title or store.out.resolve().name,
@@ -129,7 +134,10 @@ def write_report(
             has_figures=with_figures,
             has_analysis=(store.out / "analysis.html").is_file(),
             has_series=(store.out / "series.html").is_file(),
+            embedded=[page for page in pages if page in views] if embed else None,
         )
+        if embed:
+            html = embed_pictures(html, store.out)
         path = store.out / "report.html"
         files.replace_file(path, html.encode())
         remove_old_pages(folder, pages, disk.is_group_name, lambda name: _OUR_PICTURES.fullmatch(name) is not None)
@@ -154,7 +162,13 @@ def _is_complete(view: View | None, *, with_axis: bool) -> bool:
 
 
 def _write_pages(
-    folder: Path, pages: dict[str, PlainRow], views: dict[str, View], damage: dict[str, str], cohort: Cohort
+    folder: Path,
+    pages: dict[str, PlainRow],
+    views: dict[str, View],
+    damage: dict[str, str],
+    cohort: Cohort,
+    *,
+    embed: bool,
 ) -> None:
     links = [Neighbour(page, row["pair_id"]) for page, row in pages.items()]
     around = zip([None, *links[:-1]], pages.items(), [*links[1:], None], strict=True) if links else ()
@@ -171,6 +185,7 @@ def _write_pages(
             before=before,
             after=after,
         )
+        html = embed_pictures(html, folder) if embed else html
         files.replace_file(folder / f"{page}.html", html.encode(), flush=False)
 
 

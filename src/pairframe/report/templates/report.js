@@ -3,6 +3,13 @@
   const started = performance.now();
   const byId = (id) => document.getElementById(id);
   const data = JSON.parse(byId("data").textContent);
+  const address = (page) => (data.embedded ? "#" + page : "pairs/" + page + ".html");
+  // Frames without an origin do not follow links, not even within a page.
+  if (data.embedded) document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    const place = link && byId(link.getAttribute("href").slice(1));
+    if (place) { event.preventDefault(); place.scrollIntoView(); }
+  });
   const n = data.ids.length;
   // Okabe and Ito's palette without the colours of source and target's maps, and a shape beside each colour.
   const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A8A00", "#7A6FBE"];
@@ -146,7 +153,7 @@
         line.append(cell);
       }
       const name = page
-        ? element("a", { class: "clip", title: id, href: "pairs/" + page + ".html" }, id)
+        ? element("a", { class: "clip", title: id, href: address(page) }, id)
         : element("span", { class: "clip", title: id }, id);
       line.append(element("td", {}, name));
       for (const c of shown) line.append(cellOf(c, row));
@@ -267,7 +274,8 @@
     picture.addEventListener("pointermove", (event) => { caption.textContent = said(nearest(event), column) + " (click to open)"; });
     picture.addEventListener("click", (event) => {
       const page = data.pages[nearest(event)];
-      if (page) location.href = "pairs/" + page + ".html";
+      if (page && data.embedded) byId(page).scrollIntoView();
+      else if (page) location.href = address(page);
     });
   }
 
@@ -334,7 +342,7 @@
       const k = colours.of(row), good = data.kinds[row] !== "bad";
       const point = marker(shapeOf(k), toX(place[row]), toY(values[row]), 4.5, { fill: good ? colourOf(k) : "none", stroke: colourOf(k), "stroke-width": good ? 0.5 : 1.5, "data-row": row });
       point.append(svg("title", {}, said(row, column)));
-      picture.append(data.pages[row] ? svg("a", { href: "pairs/" + data.pages[row] + ".html" }, point) : point);
+      picture.append(data.pages[row] ? svg("a", { href: address(data.pages[row]) }, point) : point);
     }
     byId("series-plot").replaceChildren(picture);
     const hollow = drawn.some((row) => data.kinds[row] === "bad") ? " Hollow: not certified." : "";

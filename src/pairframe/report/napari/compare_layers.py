@@ -1,0 +1,191 @@
+"""Compare layers of napari: their data and scale come in, results and layers go out. Nothing of napari itself is needed."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe.engines import TraceRecord
+from pairframe.errors import ArgumentError
+from pairframe.notices import Notice
+from pairframe.pipeline import compare
+from pairframe.problem import TransportConfig
+from pairframe.report.napari.layers import LayerData, layer_maps, stacked_layers
+from pairframe.results import TransportResult
+
+# Micrometres in the units that layers have; those of other layers are pixels.
+_UM_IN = {
+    "micrometer": 1.0,
+    "micron": 1.0,
+    "um": 1.0,
+    "nanometer": 1e-3,
+    "nm": 1e-3,
+    "millimeter": 1e3,
+    "mm": 1e3,
+    "meter": 1e6,
+}
+_NEW_LAYERS = ("created", "destroyed", "displacement", "areal expansion", "anisotropy", "local growth rate")
+
+
+class Layer(Protocol):
+    """What is needed of a napari layer: (..., H, W) data, and its place in the world."""
+
+    name: str
+    data: Any
+    scale: Any
+    translate: Any
+
+
+class CancelledError(Exception):
+    """The user does not want the result any more."""
+
+
+@dataclass
+class Job:
+    """Progress and the wish to stop, shared between the thread that compares and the one that shows."""
+
+    n_pairs: int
+    tol: float
+    done: int = 0
+    _part: float = 0.0
+    _first_error: float = math.nan
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def fraction(self) -> float:
+        """Of all pairs, from 0 to 1; within a pair, by how far its marginal error has come down."""
+        return min(1.0, (self.done + self._part) / self.n_pairs)
+
+    def cancel(self) -> None:
+        """Stop at the next iteration."""
+        self._cancelled.set()
+
+    def iterated(self, record: TraceRecord) -> None:
+        """Called during a solve."""
+        if self._cancelled.is_set():
+            raise CancelledError
+        error = record.marginal_error
+        if math.isnan(self._first_error):
+            self._first_error = error
+        if 0 < error < math.inf and self._first_error > self.tol:
+            part = math.log(self._first_error / error) / math.log(self._first_error / self.tol)
+            self._part = max(self._part, min(0.95, part))
+
+    def finished_one(self) -> None:
+        """Called after each pair."""
+        self.done, self._part, self._first_error = self.done + 1, 0.0, math.nan
+        if self._cancelled.is_set():
+            raise CancelledError
+
+
+def pixel_size_um(layer: Layer) -> float | None:
+    """Side of a pixel in um by the scale and units of a layer; None if it has no unit of length.
+
+    A scale other than 1 without a unit is taken for um, as most programs mean it.
+    """
+    y, x = (float(value) for value in layer.scale[-2:])
+    if not math.isclose(y, x, rel_tol=1e-3):
+        fix = "rescale the image to square pixels first"
+        raise ArgumentError("square pixels", f"{y:g} by {x:g} in layer {layer.name!r}", fix)
+    unit = str(tuple(getattr(layer, "units", ("pixel",)))[-1])
+    if unit in _UM_IN:
+        return x * _UM_IN[unit]
+    return None if x == 1.0 else x
+
+
+def is_area(data: Any) -> bool:
+    """Whether an image has only two values, and so is a mask."""
+    data = np.asarray(data)
+    if data.dtype == bool:
+        return True
+    low, high = data.min(), data.max()
+    return bool(((data == low) | (data == high)).all()) and low == 0
+
+
+def plane(layer: Layer, step: Sequence[int] = ()) -> NDArray[Any]:
+    """(H, W) of a layer at a position (..., ) of its other axes."""
+    data = layer.data
+    n_other = len(data.shape) - 2
+    if getattr(layer, "rgb", False) or n_other < 0:
+        raise ArgumentError("an image with one channel", f"layer {layer.name!r} in colour", "use a layer of labels")
+    at = [0] * n_other
+    for axis, position in enumerate(list(step)[-n_other:] if n_other else []):
+        at[axis] = min(max(int(position), 0), data.shape[axis] - 1)
+    return np.asarray(data[tuple(at)])
+
+
+def frame_pairs(layer: Layer) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Each frame of a (T, H, W) layer with the next."""
+    if len(layer.data.shape) != 3 or layer.data.shape[0] < 2:
+        got = f"layer {layer.name!r} of shape {tuple(layer.data.shape)}"
+        raise ArgumentError("a layer of frames over time (T, H, W)", got, "choose another layer as target")
+    frames = [np.asarray(layer.data[t]) for t in range(layer.data.shape[0])]
+    return list(pairwise(frames))
+
+
+def as_masses(
+    pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], *, are_labels: bool, label: int = 0
+) -> tuple[list[tuple[NDArray[Any], NDArray[Any]]], str]:
+    """Masks and the mass mode: one label or all of them, an image of two values, or brightness."""
+    if are_labels:
+        return [tuple(one == label if label else one != 0 for one in pair) for pair in pairs], "uniform"
+    if all(is_area(one) for pair in pairs for one in pair):
+        return [(a != 0, b != 0) for a, b in pairs], "uniform"
+    return list(pairs), "intensity"
+
+
+def compare_pairs(
+    pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], config: TransportConfig, job: Job
+) -> list[TransportResult]:
+    """Compare one pair after the other; `CancelledError` if the job was cancelled."""
+    results = []
+    for source, target in pairs:
+        results.append(compare(source, target, config, progress=job.iterated))
+        job.finished_one()
+    return results
+
+
+def new_layers(results: Sequence[TransportResult], source: Layer, prefix: str = "") -> list[LayerData]:
+    """The layers to add over the source: all but the masks, which are there. Several pairs lie along its first axis."""
+    maps = [layer_maps(result, f"{source.name} {k} to {k + 1}") for k, result in enumerate(results)]
+    pages = [stacked_layers([one], prefix=prefix) for one in maps]
+    if len({one.canvas for one in maps}) == 1:
+        pages = [stacked_layers(maps, prefix=prefix)]
+    n_axes = 3 if len(results) > 1 else 2
+    place: dict[str, Any] = {"scale": tuple(source.scale[-n_axes:]), "translate": tuple(source.translate[-n_axes:])}
+    if hasattr(source, "units"):
+        place["units"] = tuple(source.units[-n_axes:])
+    wanted = {prefix + name for name in _NEW_LAYERS}
+    if len(pages) > 1:
+        raise ArgumentError("frames on one canvas", "aligned frames on several canvases", "use alignment none or shift")
+    return [(data, {**look, **place}, kind) for data, look, kind in pages[0] if look["name"] in wanted]
+
+
+def words(results: Sequence[TransportResult]) -> str:
+    """What a person wants to know first."""
+    if len(results) == 1:
+        (result,) = results
+        return repr(result).removeprefix("TransportResult(").removesuffix(")")
+    return "\n".join(
+        f"{k} to {k + 1}: {repr(result).partition(': ')[2].removesuffix(')')}" for k, result in enumerate(results)
+    )
+
+
+def notices_of(results: Sequence[TransportResult]) -> list[tuple[Notice, str]]:
+    """One notice of each kind, and a sentence that counts the pairs that have it."""
+    by_code: dict[str, list[Notice]] = {}
+    for result in results:
+        for notice in result.notices:
+            by_code.setdefault(notice.code, []).append(notice)
+    several = len(results) > 1
+    return [
+        (found[0], f"in {len(found)} of {len(results)} pairs: {found[0]}" if several else str(found[0]))
+        for found in by_code.values()
+    ]
