@@ -27,7 +27,8 @@ PROFILES_NAME = "axis_profile.csv"
 RADIAL_NAME = "radial_profile.csv"
 DEFAULT_BINS = 20
 _FEWEST_FOR_PROCESSES = 8  # pairs; for fewer, starting a process takes longer than the profiles
-_DRAWN = frozenset({"bin", "s_low", "s_high", "mass_created", "mass_destroyed", "thickness_um", "head", "head_y_um"})
+_MASSES = {f"mass_{what}{where}" for what in ("created", "destroyed") for where in ("", "_beyond")}
+_DRAWN = frozenset({"bin", "s_low", "s_high", *_MASSES, "thickness_um", "head", "head_y_um"})
 
 ReadHead = Callable[[], Mask]
 
