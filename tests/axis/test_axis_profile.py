@@ -9,6 +9,7 @@ import pairframe as pf
 from pairframe.axis import axis_table
 from pairframe.errors import AxisError
 from pairframe.results import ResultStore
+from pairframe.results.features import features_of
 from pairframe.testing import disc, embryo
 from pairframe.types import Bool
 
@@ -71,6 +72,21 @@ def test_a_longer_rod_is_longer_at_its_end() -> None:
     assert profile["mass_created"].iloc[at_end] > 0.95 * 200
     assert profile["local_growth_rate"].iloc[at_end] == pytest.approx(np.log(500 / 300), abs=0.03)
     assert profile["local_growth_rate"].drop(index=at_end).abs().max() < 0.02
+
+
+def test_areal_expansion_leaves_out_the_rim_that_is_drawn_pale() -> None:
+    ys, xs = np.indices((130, 200)) - np.array([65, 100])[:, None, None]
+    small, large = ((ys / (28 * size)) ** 2 + (xs / (70 * size)) ** 2 <= 1 for size in (1.0, 1.1))
+    least = pf.compare(small, large, pf.TransportConfig(strain=True))
+    even = pf.compare(small, large, pf.TransportConfig(strain=True, penalty="balanced", normalization="each"))
+    # With the rim, the mean under least motion is 0.05.
+    for result, planted in ((least, 0.0), (even, large.sum() / small.sum() - 1)):
+        features = features_of(result)
+        assert features["areal_expansion_mean"] == pytest.approx(planted, abs=0.002)
+        assert features["areal_expansion_rms"] == pytest.approx(planted, abs=0.005)
+        np.testing.assert_allclose(pf.axis_profile(result)["areal_expansion"], planted, rtol=0, atol=0.01)
+    growth = np.expm1(pf.axis_profile(least, n_bins=1)["local_growth_rate"].iloc[0])
+    assert growth == pytest.approx(large.sum() / small.sum() - 1, abs=0.01)  # the rim counts
 
 
 def test_growth_beyond_an_end_is_told_from_growth_beside_it() -> None:

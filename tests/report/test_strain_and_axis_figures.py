@@ -18,9 +18,9 @@ from pairframe.report.figures import (
     strain_figure,
     strain_size_in,
 )
-from pairframe.report.figures.strain import rim_of
 from pairframe.report.html import write_report
 from pairframe.report.napari import result_layers
+from pairframe.results.strain_maps import rim_of
 
 ROD = np.pad(np.ones((12, 60), bool), 14)
 ROD[14:30, 14:30] = True

@@ -13,7 +13,7 @@ from pairframe import checks
 from pairframe.axis.body_axis import BodyAxis, body_axis
 from pairframe.errors import AxisError
 from pairframe.results import TransportResult
-from pairframe.results.strain_maps import areal_expansion
+from pairframe.results.strain_maps import areal_expansion, without_rim
 from pairframe.types import Float
 
 if TYPE_CHECKING:
@@ -187,8 +187,9 @@ class _Pixels:
         columns["displacement_um"] = mean(np.hypot(velocity[:, 0], velocity[:, 1]))
         columns[f"displacement_{names[0]}_um"] = mean((velocity * along).sum(axis=1))
         columns[f"displacement_{names[1]}_um"] = mean(velocity[:, 0] * along[:, 1] - velocity[:, 1] * along[:, 0])
-        if work.strain is not None and work.local_growth_rate is not None:
-            columns["areal_expansion"] = mean(areal_expansion(work.strain[on]))
+        strain = without_rim(result)
+        if strain is not None and work.local_growth_rate is not None:
+            columns["areal_expansion"] = mean(areal_expansion(strain[on]))
             rate, mass = work.local_growth_rate[on], work.mass_source[on]
             known = ~np.isnan(rate)
             with np.errstate(invalid="ignore", divide="ignore"):

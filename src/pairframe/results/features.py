@@ -17,7 +17,7 @@ from pairframe.frame import tight_box
 from pairframe.problem import penalty_class
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import BAND_EDGES_BLUR, BAND_NAMES, FEATURES
-from pairframe.results.strain_maps import anisotropy, areal_expansion
+from pairframe.results.strain_maps import anisotropy, areal_expansion, without_rim
 from pairframe.types import Bool, Float
 
 Place = tuple[EllipsisType | slice, ...]  # of pixels, along all axes of the grid
@@ -128,8 +128,8 @@ class Parts:
 
     @cached_property
     def strain(self) -> Float:
-        """Gradient of the displacement (H, W, 2, 2); NaN if it was not computed, and a single one for volumes."""
-        found = self.result.work.strain
+        """Gradient of the displacement (H, W, 2, 2), NaN in the rim and if it was not computed; a single one for volumes."""
+        found = without_rim(self.result)
         if found is None:
             return np.full((*(self.valid.shape if self.valid.ndim == 2 else self._one_px), 2, 2), np.nan)
         return found[self._box]

@@ -260,9 +260,17 @@ FEATURES = (
         "share of a rigid shift along the long axis of the source that is seen as motion: 1 unless the penalty is `kl`",
     ),
     number("shift_response_short", "share", "the same across it"),
-    number("areal_expansion_mean", "1", "mean factor of areas less 1, from the strain; NaN without `strain`"),
+    number(
+        "areal_expansion_mean",
+        "1",
+        "mean factor of areas less 1, from the strain, without the rim; NaN without `strain`",
+    ),
     number("areal_expansion_rms", "1", "root mean square of the same"),
-    number("anisotropy_mean", "1", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"),
+    number(
+        "anisotropy_mean",
+        "1",
+        "mean logarithm of the ratio of the principal stretches, without the rim; NaN without `strain`",
+    ),
     number("local_growth_rate_rms", "1", "root mean square of the local growth rate; NaN without `strain`"),
 )
 

@@ -9,13 +9,15 @@ import numpy as np
 from pairframe.errors import ArgumentError
 from pairframe.frame.fields import new_array
 from pairframe.frame.pool import splat
-from pairframe.types import Float
+from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
     from pairframe.results.result import TransportResult
 
 # A direction means something only where the two stretches differ by more than the errors of a converged solve.
 LEAST_ANISOTROPY = 1e-4
+RIM_BLURS = 2.0  # depth of the rim
+_MOST_RIM = 0.75  # of the pixels of the source
 
 
 def on_canvas(result: TransportResult, name: Literal["strain", "local_growth_rate"]) -> Float:
@@ -34,6 +36,25 @@ def on_canvas(result: TransportResult, name: Literal["strain", "local_growth_rat
     splat(block, transform.downsample_factor, canvas[transform.pair_crop_box_yx.slices], n_axes=2)
     canvas[~result.velocity_valid] = np.nan
     return canvas
+
+
+def rim_of(result: TransportResult) -> Bool:
+    """Work pixels (Hw, Ww) of the source within two blurs of its outline, where a strain shows the steps of the pixels.
+
+    Maps draw them pale, and means leave them out. None if hardly anything lies deeper: a thin object has nothing else.
+    """
+    from scipy import ndimage
+
+    source = result.work.mass_source > 0
+    depth_px = ndimage.distance_transform_edt(np.pad(source, 1))[1:-1, 1:-1]
+    rim: Bool = source & (depth_px <= RIM_BLURS * result.blur_um / result.transform.work_px_size_um)
+    return rim if np.count_nonzero(rim) < _MOST_RIM * np.count_nonzero(source) else np.zeros_like(rim)
+
+
+def without_rim(result: TransportResult) -> Float | None:
+    """The strain on the work grid (Hw, Ww, 2, 2), NaN in the rim; None if it was not computed."""
+    strain = result.work.strain
+    return None if strain is None else np.where(rim_of(result)[..., None, None], np.nan, strain)
 
 
 def areal_expansion(strain: Float) -> Float:

@@ -11,6 +11,7 @@ from pairframe.report.style import SMALL_SIZE, colour_map
 from pairframe.report.view import frame_box, in_frame, outline, show
 from pairframe.results import TransportResult
 from pairframe.results.formatting import in_words
+from pairframe.results.strain_maps import rim_of
 from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
@@ -22,22 +23,21 @@ STRETCH_MAP = "YlGnBu"
 LEAST_SCALE = 0.01  # the ends of the colours, so that rounding errors do not fill them
 LEAST_TICK = 0.01  # of anisotropy that is drawn as a tick
 N_TICKS = 18  # along the longer side
-RIM_BLURS = 2.0  # depth of the rim, which is drawn pale
 _SHARE_IN_SCALE = 0.9  # a few pixels at the outline may be beyond the ends
-_MOST_RIM, _PALE = 0.75, 0.3
+_PALE = 0.3  # opacity of the rim
 
 
 def areal_expansion_map(result: TransportResult, ax: Axes) -> Axes:
     """Change of areas in percent, on the source; blank where unknown."""
     values = 100 * in_frame(result, result.areal_expansion)
-    rim = rim_of(result)
+    rim = _rim(result)
     _change(result, values, ax, "%", 100 * LEAST_SCALE, rim)
     return title(ax, "areal expansion", f"median {_typical(values[~rim])} %{_about_rim(rim)}")
 
 
 def anisotropy_map(result: TransportResult, ax: Axes) -> Axes:
     """How uneven the stretch is, as the ratio of the larger to the smaller one, with ticks along the larger one."""
-    logarithm, rim = in_frame(result, result.anisotropy), rim_of(result)
+    logarithm, rim = in_frame(result, result.anisotropy), _rim(result)
     ratio, most = np.exp(logarithm), float(np.exp(_scale(logarithm[~rim], LEAST_SCALE)))
     image = show(result, ratio, ax, cmap=colour_map(STRETCH_MAP), vmin=1.0, vmax=most, alpha=_alpha(rim))
     outline(result, result.work.mass_source, ax)
@@ -53,19 +53,6 @@ def local_growth_map(result: TransportResult, ax: Axes) -> Axes:
     # Growth at the rim is meant: least motion puts it there.
     _change(result, values, ax, "%", 100 * LEAST_SCALE, lowest=-100.0)
     return title(ax, "growth", "mass that descends from each pixel, over its own")
-
-
-def rim_of(result: TransportResult) -> Bool:
-    """Pixels of the frame within two blurs of the outline, where a strain shows the steps of the pixels.
-
-    None if hardly anything lies deeper: a thin object has nothing else to show.
-    """
-    from scipy import ndimage
-
-    source = in_frame(result, result.transform.rasterize_to_canon(result.work.mass_source)) > 0
-    depth_px = ndimage.distance_transform_edt(np.pad(source, 1))[1:-1, 1:-1]
-    rim: Bool = source & (depth_px <= RIM_BLURS * result.blur_um / result.units.px_size)
-    return rim if np.count_nonzero(rim) < _MOST_RIM * np.count_nonzero(source) else np.zeros_like(rim)
 
 
 def strain_figure(result: TransportResult, figure: Figure) -> Figure:
@@ -118,6 +105,12 @@ def _change(
     image = show(result, values, ax, cmap=colour_map(CHANGE_MAP), norm=norm, alpha=alpha)
     outline(result, result.work.mass_source, ax)
     colour_bar(image, ax, unit)
+
+
+def _rim(result: TransportResult) -> Bool:
+    """Pixels of the frame that are drawn pale."""
+    rim: Bool = in_frame(result, result.transform.rasterize_to_canon(rim_of(result).astype(np.float64))) > 0
+    return rim
 
 
 def _alpha(rim: Bool) -> Float | None:
