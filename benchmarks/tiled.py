@@ -40,8 +40,8 @@ def squared(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x[:, :, None, 0] - y[:, None, :, 0]).square_() + (x[:, :, None, 1] - y[:, None, :, 1]).square_()
 
 
-def ours(C: torch.Tensor, iterations: int) -> np.ndarray:
-    out = sinkhorn(C, epsilon=EPSILON, max_iters=iterations, threshold=0.0)
+def ours(C: torch.Tensor, iterations: int, backend: str = "auto") -> np.ndarray:
+    out = sinkhorn(C, epsilon=EPSILON, max_iters=iterations, threshold=0.0, backend=backend)
     return out.f[0].double().numpy()
 
 
@@ -105,7 +105,7 @@ def in_fresh_process(*arguments: str) -> float:
 
 def print_extra_mb(dtype: str) -> None:
     C = squared(*points(N, getattr(torch, dtype)))
-    ours(squared(*points(300, getattr(torch, dtype))), 1)
+    ours(squared(*points(300, getattr(torch, dtype))), 1, backend="torch")  # on tiles, with threads, as what follows
     print(peak_extra_mb_of(lambda: ours(C, 3)))
 
 

@@ -1,7 +1,7 @@
 """Take the pictures of the program that the pages show: ``python docs/screenshots.py``.
 
-Runs the demo, a comparison and two examples in a temporary folder. Writes the terminal, the report, the page of a pair and
-three figures into ``docs/images``. Needs chromium, and playwright from the extra ``dev``.
+Runs both demos, a comparison and two examples in a temporary folder. Writes the terminal, the report, the page of a pair and
+four figures into ``docs/images``. Needs chromium, and playwright from the extra ``dev``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def main() -> None:
                 check=True,
                 stdout=subprocess.DEVNULL,
             )
+        subprocess.run([PROGRAM, "demo", "--volume", "--quiet", "--out", "volume"], cwd=folder, check=True)
         (folder / "terminal.html").write_text(_html(shown))
         browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox", "--disable-gpu"])
         view = browser.new_page(viewport={"width": 1280, "height": 1956})
@@ -66,6 +67,8 @@ def main() -> None:
         browser.close()
         for example in EXAMPLES:
             shutil.copy(folder / f"{example}.png", IMAGES)
+        (page,) = (folder / "volume/pairs").glob("tube_0_to_1-*/summary.png")
+        shutil.copy(page, IMAGES / "volume.png")
         figure = new_figure(9.0, 7.1)  # smaller than in a report, so that its text can be read in the README
         summary_figure(pf.load(folder / "out"), figure).savefig(IMAGES / "summary.png", dpi=140)
 

@@ -31,7 +31,7 @@ def test_one_micrometre_is_a_pixel_size() -> None:
     assert pretty("mass um^2") == "mass µm²"
 
 
-@pytest.mark.parametrize("bad", [0, -1.0, float("nan"), float("inf"), 1e200, "0.65", True, [1.0]])
+@pytest.mark.parametrize("bad", [0, -1.0, float("nan"), float("inf"), 1e200, "0.65", True])
 def test_a_pixel_size_is_a_positive_finite_number(bad: object) -> None:
     for check in (checked_px_size, Units):
         with pytest.raises(PixelSizeError, match="expected a finite, positive pixel size in um") as found:

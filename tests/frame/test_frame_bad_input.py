@@ -28,7 +28,8 @@ BAD_PAIRS = {
     "infinity": (BLOB, with_value(np.inf), errors.MaskError, r"finite values in mask_b.*inf at \(y=7, x=3\)"),
     "minus infinity": (BLOB, with_value(-np.inf), errors.MaskError, r"-inf at \(y=7, x=3\)"),
     "negative": (BLOB, with_value(-0.5), errors.MaskError, "values >= 0 in mask_b.*minimum of -0.5"),
-    "3-D": (np.ones((4, 5, 6)), BLOB, errors.MaskError, r"2-D.*\(4, 5, 6\).*choose one plane"),
+    "a volume and an image": (np.ones((4, 5, 6)), BLOB, errors.FrameError, r"one canvas.*\(4, 5, 6\)"),
+    "4-D": (np.ones((2, 4, 5, 6)), BLOB, errors.MaskError, r"2-D.*\(2, 4, 5, 6\).*choose one plane"),
     "1-D": (np.ones(4), BLOB, errors.MaskError, r"2-D.*\(4,\)"),
     "no pixels": (np.ones((0, 5)), BLOB, errors.MaskError, "at least one pixel, got a canvas of 0 x 5 px"),
     "strings": (np.full((3, 3), "a"), BLOB, errors.MaskError, "boolean or real.*dtype <U1"),
@@ -154,9 +155,9 @@ def test_arrays_of_the_wrong_shape_are_refused() -> None:
         ({"work_pad_offsets_yx": (1, 0)}, errors.FrameError, r"at \(1, 0\)"),
         ({"work_shape_hw": (3, 3)}, errors.FrameError, "inside 3 x 3"),
         (
-            {"canon_shape_hw": (20, 30, 1)},
+            {"canon_shape_hw": (20, 30, 1, 1)},
             errors.FrameError,
-            r"canon_shape_hw of two integers >= 1, got \(20, 30, 1\)",
+            r"canon_shape_hw of two integers >= 1, or three for a volume, got \(20, 30, 1, 1\)",
         ),
         ({"work_shape_hw": (5.0, 15)}, errors.FrameError, "work_shape_hw of two integers"),
         ({"work_pad_offsets_yx": (0, -1)}, errors.FrameError, "two integers >= 0"),
@@ -270,7 +271,7 @@ def test_fields_are_frozen_as_plain_values() -> None:
     assert GridTransform.from_json(t.to_json()) == FRAME
 
 
-@pytest.mark.parametrize("canvas", ["[20.0, 30.0]", "[20, 30, 1]", "[true, 30]", "7"])
+@pytest.mark.parametrize("canvas", ["[20.0, 30.0]", "[20, 30, 1, 1]", "[true, 30]", "7"])
 def test_json_with_a_canvas_that_is_none_is_refused(canvas: str) -> None:
     text = FRAME.to_json().replace('"canon_shape_hw": [20, 30]', f'"canon_shape_hw": {canvas}')
     with pytest.raises(errors.FrameError, match=r"canon_shape_hw of two integers >= 1"):

@@ -118,7 +118,8 @@ def test_missing_files_and_unknown_formats_are_told_apart(tmp_path):
         read_mask("x" * 5000 + ".tif:3")
     (tmp_path / "a.bmp").write_bytes(b"BM")
     with pytest.raises(
-        errors.FileError, match=r"one of \.png, \.tif, \.tiff, \.npy, \.npz, \.zarr, \.roi, \.zip, \.geojson, got"
+        errors.FileError,
+        match=r"one of \.png, \.tif, \.tiff, \.npy, \.npz, \.zarr, \.nii, \.nii\.gz, \.roi, \.zip, \.geojson, got",
     ):
         read_mask(tmp_path / "a.bmp")
 
@@ -261,7 +262,7 @@ def test_channels_behind_the_pixels_are_suspected(tmp_path, name):
     with pytest.raises(errors.FileError, match=r"64 pages.*last axis holds [35] channels.*array\[\.\.\., 0\]"):
         read_mask(tmp_path / name)
     np.save(tmp_path / "stack.npy", np.zeros((3, 64, 64)))
-    with pytest.raises(errors.FileError, match=r"the last is 2$"):
+    with pytest.raises(errors.FileError, match=r"the last is 2; if the pages are planes of one volume.*\(--volume\)$"):
         read_mask(tmp_path / "stack.npy")
 
 

@@ -70,7 +70,7 @@ def test_the_fields_and_defaults_are_those_that_others_rely_on() -> None:
         "downsample_factor pad crop_policy override_pair_bbox bucket_shapes bucket_mode allow_clipping "
         "px_size_um mass_mode normalization backend dtype device max_support_points seed debias tol max_iterations debug "
         "align allow_flip moved_mass moved_share strain invert min_area_um2 largest fill_holes "
-        "error_bars rim_um rim_correlation_um"
+        "error_bars rim_um rim_correlation_um volume"
     )
     assert " ".join(field.name for field in fields(TransportConfig)) == names
     default = TransportConfig()

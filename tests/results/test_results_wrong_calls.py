@@ -49,7 +49,7 @@ def test_a_problem_that_no_device_helps_is_not_blamed_on_the_device() -> None:
 def test_the_fields_of_a_config_are_still_its_signature() -> None:
     names = list(inspect.signature(pf.TransportConfig).parameters)
     assert names[0] == "epsilon"
-    assert names[-3:] == ["error_bars", "rim_um", "rim_correlation_um"]
+    assert names[-3:] == ["rim_um", "rim_correlation_um", "volume"]
     assert pf.TransportConfig(2.0).epsilon == 2.0
 
 

@@ -140,7 +140,7 @@ def align(
         landmark="missing" if missing else "none" if marks is None else "used",
         source_canvas=canvases[0],
         target_canvas=canvases[1],
-        px_size_um=(masks[0].px_size_um, masks[1].px_size_um),
+        px_size_um=(masks[0].image_px_size_um, masks[1].image_px_size_um),
         notices=tuple(notices),
     )
 
@@ -216,7 +216,7 @@ def _proof(matching: Matching, best: Candidate, claim: str | float | None, kind:
 
 
 def _cloud(mask: Mask) -> Cloud:
-    return Cloud(mask.values > 0, Units(mask.px_size_um).px_size)
+    return Cloud(mask.values > 0, Units(mask.image_px_size_um).px_size)
 
 
 def _missing_notice(side: str) -> str:

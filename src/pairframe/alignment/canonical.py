@@ -134,7 +134,7 @@ def _alone(mask: Mask, canvas: Canvas, px_size_um: float | None, landmark: Any, 
         landmark="missing" if missing else "none" if mark is None else "used",
         source_canvas=canvas,
         target_canvas=own,
-        px_size_um=(px_size_um, mask.px_size_um),
+        px_size_um=(px_size_um, mask.image_px_size_um),
         notices=tuple(notices),
     )
 
@@ -178,7 +178,7 @@ def _canvas(mask: Mask, canvas_hw: Any, px_size_um: float | None) -> tuple[Canva
             "give the mask its px_size_um, or none to the canvas",
             "px_size_um",
         )
-    size = mask.px_size_um if px_size_um is None else checked_px_size(px_size_um)
+    size = mask.image_px_size_um if px_size_um is None else checked_px_size(px_size_um)
     return Canvas((height, width), Units(size).px_size), size
 
 

@@ -183,7 +183,7 @@ def stage_drift(
         residual,
         np.full(len(given), np.nan),
         kernel,
-        given[0].px_size_um,
+        given[0].image_px_size_um,
         tuple(notices),
     )
     return replace(drift, iou=_overlaps(drift, given))

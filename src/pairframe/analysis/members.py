@@ -199,6 +199,10 @@ def _usable(
 
 
 def _one_canvas(rows: Sequence[PlainRow]) -> tuple[tuple[int, int], float]:
+    if any(row["canon_depth_px"] is not None for row in rows):
+        raise CohortError(
+            "pairs of images", "volumes", "the analysis of groups is for images; use the table of the volumes"
+        )
     canvases = Counter(
         (row["canon_height_px"], row["canon_width_px"], row["px_size_um"], units_of(row).in_px) for row in rows
     )

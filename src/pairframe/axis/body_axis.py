@@ -145,11 +145,14 @@ def body_axis(
     reference : BodyAxis, optional
         Of a similar mask at about the same place, such as the frame before.
     """
+    if isinstance(mask, TransportResult) and mask.transform.is_volume:
+        raise AxisError("an image", "a volume", "the body axis is for images; leave it out", "mask")
     if isinstance(mask, TransportResult):
         source = mask.transform.rasterize_to_canon(mask.work.mass_source) > 0
         mask = Mask.from_array(source, px_size_um=mask.units.px_size_um)
     elif not isinstance(mask, Mask):
         mask = Mask.from_array(mask)
+    px_size_um = mask.image_px_size_um
     box = tight_box(mask.values > 0)
     if box is None:
         raise AxisError("a mask with an object", "an empty mask", "leave it out, or check the segmentation", "mask")
@@ -172,7 +175,7 @@ def body_axis(
         line, along, offset = line.reversed(), 1.0 - along, -offset
     s = np.full(mask.shape_hw, np.nan)
     s[box.slices][inside] = along
-    units = Units(mask.px_size_um)
+    units = Units(px_size_um)
     px = units.px_size
     return BodyAxis(
         s=s,

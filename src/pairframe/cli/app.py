@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from pairframe import __version__
-from pairframe.cli.arguments import AsJson, Output, Quiet, Results, with_options_of
+from pairframe.cli.arguments import AsJson, DemoVolume, Output, Quiet, Results, with_options_of
 from pairframe.cli.columns import (
     FrameColumn,
     HeightPxColumn,
@@ -78,14 +78,12 @@ def options(
 
 
 @app.command()
-def demo(
-    out: Output = Path("pairframe-demo"),
-    quiet: Quiet = False,
-) -> None:
+def demo(out: Output = Path("pairframe-demo"), volume: DemoVolume = False, quiet: Quiet = False) -> None:
     """Compare synthetic embryos, a tiny one with a huge one and six frames of growth, and write a report."""
     from pairframe.cli.demo import run_demo
+    from pairframe.cli.demo_volume import run_volume_demo
 
-    run_demo(out, quiet=quiet)
+    (run_volume_demo if volume else run_demo)(out, quiet=quiet)
 
 
 @app.command()

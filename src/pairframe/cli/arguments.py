@@ -25,6 +25,7 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print only errors, and pairs that are empty or did not converge.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON on standard output.")]
+DemoVolume = Annotated[bool, typer.Option("--volume", help="Volumes instead: a tube that grows and bends.")]
 Results = Annotated[Path, typer.Argument(metavar="DIR", parser=folder_path, help="Folder with results.")]
 Output = Annotated[
     Path, typer.Option(metavar="DIR", parser=folder_path, help="Folder to write to; created if it does not exist.")

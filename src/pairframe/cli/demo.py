@@ -73,7 +73,7 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
         Canvas of the embryos, px.
     """
     check_writable(out)
-    _check_folder(out)
+    check_demo_folder(out, tuple(pair.pair_id for pair in PAIRS))
     masks = _masks(shape_hw)
     store = ResultStore(out)
     with activity(quiet=quiet) as now:
@@ -93,7 +93,7 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
                 kept.write(*(partial(_write, store, pair, *results[pair.pair_id]) for pair in PAIRS))
                 _draw(kept.folder, masks, results, now)
                 kept.keep()
-            _write_masks(out / "masks", masks)
+            write_masks(out / "masks", masks)
             series = demo_series(out, now)
             write_report(
                 out,
@@ -120,10 +120,10 @@ def run_demo(out: Path, *, quiet: bool = False, shape_hw: tuple[int, int] = SHAP
         _print_summary(kept.rows, series.words, places)
 
 
-def _check_folder(out: Path) -> None:
-    """Refuse a folder that is neither empty nor that of an earlier demo."""
+def check_demo_folder(out: Path, pair_ids: tuple[str, ...]) -> None:
+    """Refuse a folder that is neither empty nor that of an earlier demo with these pairs."""
     found, store = names_in(out), ResultStore(out)
-    ours = set(store.pair_ids()) <= {pair.pair_id for pair in PAIRS} if store.exists() else not found
+    ours = set(store.pair_ids()) <= set(pair_ids) if store.exists() else not found
     if not ours:
         raise StoreError(
             "a new or empty folder, or that of an earlier demo",
@@ -142,7 +142,8 @@ def _masks(shape_hw: tuple[int, int]) -> dict[str, Mask]:
     return {name: Mask.from_array(image, px_size_um=PX_SIZE_UM) for name, image in images.items()}
 
 
-def _write_masks(folder: Path, masks: dict[str, Mask]) -> None:
+def write_masks(folder: Path, masks: dict[str, Mask]) -> None:
+    """Write masks by the names of their files."""
     with disk.write_errors(folder):
         folder.mkdir(exist_ok=True)
         for name, mask in masks.items():

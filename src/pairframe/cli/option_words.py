@@ -18,7 +18,10 @@ HELP = {
     "--penalty kl the limit is soft.",
     "moved_mass": "Move exactly this much mass (pixels), the cheapest way; instead of --reach-um.",
     "moved_share": "The same as a share of the smaller mask, 0 to 1.",
-    "px_size_um": "Side of a pixel, µm; overrides the files. If no pixel size is known, lengths are in pixels.",
+    "px_size_um": "Side of a pixel, µm, or sides Z,Y,X of a voxel; overrides the files. If no pixel size is known, lengths are in "
+    "pixels.",
+    "volume": "The planes of a stack are one volume (z, y, x). Without it a stack is a series of images, unless OME or NIfTI "
+    "metadata say that it is a volume.",
     "mass_mode": f"Mass of a pixel: {', '.join(MASS_MODES[:-1])} or {MASS_MODES[-1]}.",
     "penalty": "What growth means. partial: least motion, new mass appears where no mass can have come from within reach. "
     "balanced: all mass moves; with --normalization each, even growth. kl: even growth if the reach is long. tv: as partial, "
@@ -26,7 +29,7 @@ HELP = {
     "normalization": "joint keeps growth; each gives both masks the mass 1 and spreads growth evenly.",
     "debias": "Correct the displacement for the bias of the blur.",
     "downsample_factor": "Pixels along the side of a work pixel.",
-    "pad": "Margin around both masks, pixels.",
+    "pad": "Margin around both masks, pixels; a quarter of it in volumes.",
     "crop_policy": "How to choose the frame: around both masks, a fixed box, or one of a few shapes.",
     "override_pair_bbox": "The box for --crop-policy fixed, pixels, ends excluded.",
     "bucket_shapes": "The shapes for --crop-policy bucketed, work pixels.",
@@ -67,6 +70,7 @@ PANELS = {
             "moved_mass",
             "moved_share",
             "px_size_um",
+            "volume",
             "mass_mode",
             "penalty",
             "normalization",

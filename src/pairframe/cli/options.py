@@ -184,6 +184,17 @@ def _names(words: str, flag: str) -> str | tuple[str, ...]:
     return names[0] if len(names) == 1 else names
 
 
+def _sides(words: str, flag: str) -> float | tuple[float, ...]:
+    try:
+        sides = tuple(float(word) for word in words.split(","))
+    except ValueError:
+        sides = ()
+    if len(sides) not in (1, 3):
+        expected = f"{flag} as one number, or as Z,Y,X with a decimal point"
+        raise ConfigError(expected, repr(words), f"e.g. {flag} 0.65, or {flag} 2.5,1,1 for a volume", "px_size_um")
+    return sides[0] if len(sides) == 1 else sides
+
+
 def _box(words: str, flag: str) -> BoxYX:
     return BoxYX(*_integers(words.split(","), 4, words, flag))
 
@@ -214,6 +225,7 @@ def _toml_value(words: str, flag: str) -> Any:
 _PLAIN: dict[type, str | None] = {bool: None, int: "N", float: "X", str: "TEXT"}
 _FORMS: dict[frozenset[Any], tuple[Parse, str]] = {
     frozenset({str, tuple[str, str]}): (_names, "NAME[,NAME]"),
+    frozenset({float, tuple[float, float, float]}): (_sides, "X|Z,Y,X"),
     frozenset({BoxYX}): (_box, "Y0,Y1,X0,X1"),
     frozenset({tuple[tuple[int, int], ...]}): (_shapes, "HxW[,HxW...]"),
 }

@@ -59,7 +59,7 @@ def summary_lines(
     """The summary of a result, with the unit of every number."""
     units = result.units
     length, area = units.length_text, units.area_text
-    mass = "px" if is_area(result) else "mass"
+    mass = ("voxels" if result.transform.is_volume else "px") if is_area(result) else "mass"
     cost = unit("divergence_um2", units, is_euclidean=result.config.metric == "euclidean")
     transform = result.transform
     growth = 100 * (result.M_target / result.M_source - 1) if result.M_source > 0 else None
@@ -71,11 +71,11 @@ def summary_lines(
             speed += f" ({number(result.mean_displacement_um / frame_interval_min)} {length}/min)"
         moved.append(f"on average by {speed}{_bar(bars, 'mean_displacement_um', length)}")
     lines = [
-        Line("source", f"{number(result.M_source)} {mass}", f"{number(result.area_source_um2)} {area}"),
+        Line("source", f"{number(result.M_source)} {mass}", f"{number(result.extents_um[0])} {area}"),
         Line(
             "target",
             f"{number(result.M_target)} {mass}",
-            f"{number(result.area_target_um2)} {area}" + ("" if growth is None else f", {_signed(growth)} % mass"),
+            f"{number(result.extents_um[1])} {area}" + ("" if growth is None else f", {_signed(growth)} % mass"),
         ),
         Line("moved", f"{number(result.total_mass_moved)} {mass}", ", ".join(moved)),
         Line(
@@ -114,9 +114,8 @@ def summary_lines(
         Line("reach", f"{number(result.reach_um)} {length}", _reach_words(result)),
         Line(
             "grid",
-            f"{transform.work_shape_hw[0]} × {transform.work_shape_hw[1]}",
-            f"work pixels of {number(transform.work_px_size_um)} {length}"
-            + ("" if units.in_px else f", pixels of {number(units.px_size)} {length}"),
+            " × ".join(map(str, transform.work_shape_hw)),
+            _grid_words(result),
         ),
         Line(
             "engine",
@@ -133,6 +132,16 @@ def summary_lines(
         remark = "the solve left the range of floating-point numbers, so there is no answer"
         lines = [line._replace(remark=remark) if line.name == "certificate" else line for line in lines]
     return lines
+
+
+def _grid_words(result: TransportResult) -> str:
+    transform, units = result.transform, result.units
+    if transform.is_volume:
+        sides = " × ".join(number(transform.downsample_factor * side) for side in units.px_sides)
+        return f"work voxels of {sides} {units.length_text} (z, y, x)"
+    return f"work pixels of {number(transform.work_px_size_um)} {units.length_text}" + (
+        "" if units.in_px else f", pixels of {number(units.px_size)} {units.length_text}"
+    )
 
 
 def _divergence_words(result: TransportResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import index
 from typing import Any, Self
@@ -64,6 +65,47 @@ class Box:
         """Index of these pixels in an array (only for boxes without negative coordinates)."""
         return tuple(slice(a, b) for a, b in zip(self.lo, self.hi, strict=True))
 
+    @property
+    def y0(self) -> int:
+        """First row: y is the last axis but one, and x the last."""
+        return self.lo[-2]
+
+    @property
+    def y1(self) -> int:
+        """One past the last row."""
+        return self.hi[-2]
+
+    @property
+    def x0(self) -> int:
+        """First column."""
+        return self.lo[-1]
+
+    @property
+    def x1(self) -> int:
+        """One past the last column."""
+        return self.hi[-1]
+
+    @property
+    def h(self) -> int:
+        """Height in pixels."""
+        return self.y1 - self.y0
+
+    @property
+    def w(self) -> int:
+        """Width in pixels."""
+        return self.x1 - self.x0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its corners as plain values; `from_dict` makes an equal box of them."""
+        return {"lo": list(self.lo), "hi": list(self.hi)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Box:
+        """The box that `to_dict` wrote: a `BoxYX` from four sides by name, else a `Box` from its corners."""
+        if set(values) == {"lo", "hi"}:
+            return Box(tuple(values["lo"]), tuple(values["hi"]))
+        return BoxYX(**values)
+
     def contains(self, other: Box) -> bool:
         """Whether every pixel of `other` is in this box."""
         starts, ends = zip(self.lo, other.lo, strict=True), zip(self.hi, other.hi, strict=True)
@@ -76,9 +118,13 @@ class Box:
             tuple(max(pair) for pair in zip(self.hi, other.hi, strict=True)),
         )
 
-    def expand(self, pad: int) -> Self:
-        """The box grown by `pad` pixels on each side."""
-        return self.of(tuple(a - pad for a in self.lo), tuple(b + pad for b in self.hi))
+    def expand(self, pad: int | tuple[int, ...]) -> Self:
+        """The box grown by `pad` pixels, or by one number per axis, on each side."""
+        pads = (pad,) * len(self.lo) if isinstance(pad, int) else pad
+        return self.of(
+            tuple(a - k for a, k in zip(self.lo, pads, strict=True)),
+            tuple(b + k for b, k in zip(self.hi, pads, strict=True)),
+        )
 
     def clamp(self, canvas_shape: tuple[int, ...]) -> Self:
         """The part of the box on a canvas of that shape."""
@@ -125,39 +171,9 @@ class BoxYX(Box):
         return "the order is BoxYX(y0, y1, x0, x1), ends excluded"
 
     @property
-    def y0(self) -> int:
-        """First row."""
-        return self.lo[0]
-
-    @property
-    def y1(self) -> int:
-        """One past the last row."""
-        return self.hi[0]
-
-    @property
-    def x0(self) -> int:
-        """First column."""
-        return self.lo[1]
-
-    @property
-    def x1(self) -> int:
-        """One past the last column."""
-        return self.hi[1]
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Height and width in pixels."""
         return self.h, self.w
-
-    @property
-    def h(self) -> int:
-        """Height in pixels."""
-        return self.y1 - self.y0
-
-    @property
-    def w(self) -> int:
-        """Width in pixels."""
-        return self.x1 - self.x0
 
     def to_dict(self) -> dict[str, int]:
         """Its four parameters by name; ``BoxYX(**box.to_dict())`` is an equal box."""

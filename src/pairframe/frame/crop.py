@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairframe import checks
 from pairframe.errors import FrameError
 from pairframe.frame.box import MAX_SIDE, Box, tight_box
-from pairframe.masks.arrays import checked_image, finite_total
+from pairframe.masks.arrays import checked_canvas, finite_total
 from pairframe.types import Float
 
 __all__ = [
@@ -25,13 +25,15 @@ __all__ = [
     "union_box",
 ]
 
+VOLUME_PAD = 4  # of a volume: a margin of one voxel for so many of `pad`
+
 Array = NDArray[np.generic]
 Boxes = tuple[Box | None, Box | None]
 
 
 def check_density(density: ArrayLike, name: str) -> tuple[Array, Box | None]:
-    """A finite, non-negative (H, W) array and its tight box, in two passes over the pixels."""
-    array, row_max = checked_image(density, name)
+    """A finite, non-negative array, (H, W) or (Z, Y, X), and its tight box, in two passes over the pixels."""
+    array, row_max = checked_canvas(density, name)
     return array, tight_box(array, row_max > 0)
 
 
@@ -75,12 +77,16 @@ def check_pad(pad: Any) -> int:
     return checks.integer(pad, "pad", 0, fix=fix, error=FrameError)
 
 
-def union_box(boxes_ab: Boxes, pad: int, canvas_shape: tuple[int, ...]) -> Box:
-    """The box around both objects, grown by `pad`, on the canvas."""
+def union_box(boxes_ab: Boxes, pad: int, canvas_shape: tuple[int, ...], spacing: tuple[float, ...] = ()) -> Box:
+    """The box around both objects, grown by `pad`, on the canvas.
+
+    In a volume, whose `spacing` is given, a margin costs far more memory: it is a quarter of `pad`, and along an axis with
+    long voxels fewer of them.
+    """
     first, *rest = [box for box in boxes_ab if box is not None]
     for box in rest:
         first = first.union(box)
-    return first.expand(pad).clamp(canvas_shape)
+    return first.expand(tuple(math.ceil(pad / VOLUME_PAD / side) for side in spacing) or pad).clamp(canvas_shape)
 
 
 def make_divisible(box: Box, s: int, canvas_shape: tuple[int, ...]) -> Box:

@@ -17,17 +17,17 @@ from pairframe.types import Float
 _FIX = "build transforms with GridTransform.from_pair"
 
 
-def int_pair(value: Any, name: str, least: int) -> tuple[int, int]:
-    """Two plain integers, so that the transform can be hashed and written as JSON."""
+def int_sides(value: Any, name: str, least: int) -> tuple[int, ...]:
+    """Two plain integers, or three for a volume, so that the transform can be hashed and written as JSON."""
     try:
         if any(isinstance(side, bool) for side in value):
             raise TypeError
-        first, second = (index(side) for side in value)
+        sides = tuple(index(side) for side in value)
     except (TypeError, ValueError):
-        first = second = least - 1
-    if not (least <= first <= MAX_SIDE and least <= second <= MAX_SIDE):
-        raise FrameError(f"GridTransform.{name} of two integers >= {least}", repr(value), _FIX)
-    return first, second
+        sides = ()
+    if len(sides) not in (2, 3) or not all(least <= side <= MAX_SIDE for side in sides):
+        raise FrameError(f"GridTransform.{name} of two integers >= {least}, or three for a volume", repr(value), _FIX)
+    return sides
 
 
 def share_pair(value: Any, name: str) -> tuple[float, float]:
@@ -43,8 +43,10 @@ def require_consistent(
 ) -> None:
     """The crop lies on the canvas, holds whole blocks, and has its place on the work grid."""
     for name, box in (("pair_crop_box_yx", crop), ("work_valid_box_yx", valid)):
-        if not isinstance(box, BoxYX):
-            raise FrameError(f"GridTransform.{name} to be a BoxYX", repr(box), _FIX)
+        if not isinstance(box, BoxYX if len(canvas) == 2 else Box) or len(box.lo) != len(canvas):
+            raise FrameError(f"GridTransform.{name} to be a {'BoxYX' if len(canvas) == 2 else 'Box'}", repr(box), _FIX)
+    if not len(canvas) == len(work_shape) == len(offsets):
+        raise FrameError("one number of axes in a GridTransform", f"{canvas}, {work_shape} and {offsets}", _FIX)
     blocks = tuple(side // s for side in crop.shape)
     on_canvas = all(
         0 <= start < side and stop - side < s for start, stop, side in zip(crop.lo, crop.hi, canvas, strict=True)
@@ -107,14 +109,14 @@ def require_shape(shape: tuple[int, ...], wanted: tuple[int, ...], name: str) ->
         raise FrameError(f"{name} of shape {wanted}", f"{shape}", "use the transform that was built for this pair")
 
 
-def parse_points(yx: Any) -> NDArray[Any]:
-    """Positions (..., 2), as int64 pixel indices or float64 points."""
+def parse_points(yx: Any, n_axes: int = 2) -> NDArray[Any]:
+    """Positions (..., n_axes), as int64 pixel indices or float64 points."""
     points = as_numeric(yx, "positions")
-    if points.dtype.kind == "b" or points.ndim == 0 or points.shape[-1] != 2:
+    if points.dtype.kind == "b" or points.ndim == 0 or points.shape[-1] != n_axes:
         raise FrameError(
-            "positions of shape (..., 2), rows first",
+            f"positions of shape (..., {n_axes}), rows first" if n_axes == 2 else f"positions of shape (..., {n_axes})",
             f"shape {points.shape}, dtype {points.dtype}",
-            "e.g. [(y, x), (y, x)]",
+            "e.g. [(y, x), (y, x)]" if n_axes == 2 else "e.g. [(z, y, x), (z, y, x)]",
         )
     if points.dtype.kind == "f":
         return points.astype(np.float64)

@@ -1,4 +1,4 @@
-"""`GridTransform`: coordinates, mass and units between the canonical image and the work grid."""
+"""`GridTransform`: coordinates, mass and units between the canonical image or volume and the work grid."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from pairframe.frame.crop import (
     union_box,
 )
 from pairframe.frame.fields import (
-    int_pair,
+    int_sides,
     new_array,
     parse_points,
     require_consistent,
     require_shape,
     require_used,
     share_pair,
+    sides_text,
 )
 from pairframe.frame.pool import real_pixels_per_block, splat, sum_pool
 from pairframe.masks.arrays import as_numeric, finite_total
 from pairframe.types import Float
-from pairframe.units import Units
+from pairframe.units import PxSize, Units, px_size_text
 
 CropPolicy = Literal["union", "fixed", "bucketed"]
 CROP_POLICIES = ("union", "fixed", "bucketed")
@@ -48,42 +49,47 @@ BucketMode = Literal["next_larger", "nearest"]
 class GridTransform:
     """The shared stage of one pair: canonical canvas -> crop -> work grid (-> bucket), and back.
 
+    Shapes, boxes and positions of a volume have a third axis, z, in front of y and x; the names are those of images.
+
     Attributes
     ----------
-    canon_shape_hw : (Hc, Wc)
+    canon_shape_hw : (Hc, Wc) or (Zc, Yc, Xc)
         The full canvas, in canonical pixels.
-    pair_crop_box_yx : BoxYX
+    pair_crop_box_yx : BoxYX, or Box for a volume
         The crop, in canonical pixels; its sides are multiples of `downsample_factor`. It starts on the canvas, and ends
         past it only where the canvas is too small for a whole number of blocks; pixels out there do not exist and are 0.
     downsample_factor : int
         Side ``s`` of a block: one work pixel holds the summed mass of ``s x s`` canonical pixels.
-    work_shape_hw : (Hw, Ww)
+    work_shape_hw : (Hw, Ww) or (Zw, Yw, Xw)
         The array that engines see, in work pixels: the bucket's shape when bucketed.
-    work_valid_box_yx : BoxYX
+    work_valid_box_yx : BoxYX, or Box for a volume
         Where the crop lives in that array.
-    work_pad_offsets_yx : (dy, dx)
+    work_pad_offsets_yx : (dy, dx) or (dz, dy, dx)
         Its corner there.
-    px_size_um : float or None
-        Side of a canonical pixel in um. None: unknown, and the lengths and areas below are in pixels; see `units`.
+    px_size_um : float, (float, float, float) or None
+        Side of a canonical pixel in um; of a voxel, its sides (z, y, x). None: unknown, and the lengths and areas below are in pixels; see `units`.
     clipped_share_ab : (float, float)
         Share of each mask's mass outside the crop; zero unless clipping was allowed.
     """
 
-    canon_shape_hw: tuple[int, int]
-    pair_crop_box_yx: BoxYX
+    canon_shape_hw: tuple[int, ...]
+    pair_crop_box_yx: Box
     downsample_factor: int
-    work_shape_hw: tuple[int, int]
-    work_valid_box_yx: BoxYX
-    work_pad_offsets_yx: tuple[int, int]
-    px_size_um: float | None
+    work_shape_hw: tuple[int, ...]
+    work_valid_box_yx: Box
+    work_pad_offsets_yx: tuple[int, ...]
+    px_size_um: PxSize | None
     clipped_share_ab: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         s = check_factor(self.downsample_factor)
         object.__setattr__(self, "downsample_factor", s)
-        object.__setattr__(self, "px_size_um", self.units.px_size_um)
         for name, least in (("canon_shape_hw", 1), ("work_shape_hw", 1), ("work_pad_offsets_yx", 0)):
-            object.__setattr__(self, name, int_pair(getattr(self, name), name, least))
+            object.__setattr__(self, name, int_sides(getattr(self, name), name, least))
+        size = self.units.px_size_um
+        if isinstance(size, tuple) and len(size) != self.n_axes:
+            raise FrameError("three sides of a voxel with a volume", f"{size} for an image", "give one pixel size")
+        object.__setattr__(self, "px_size_um", size)
         object.__setattr__(self, "clipped_share_ab", share_pair(self.clipped_share_ab, "clipped_share_ab"))
         require_consistent(
             self.canon_shape_hw,
@@ -107,19 +113,19 @@ class GridTransform:
         override_pair_bbox: BoxYX | None = None,
         bucket_shapes: Sequence[tuple[int, int]] | None = None,
         bucket_mode: BucketMode = "next_larger",
-        px_size_um: float | None = 8.0,
+        px_size_um: PxSize | None = 8.0,
         allow_clipping: bool = False,
     ) -> GridTransform:
         """The shared frame of two canonical masks or densities.
 
         Parameters
         ----------
-        mask_a, mask_b : (Hc, Wc) array-like
+        mask_a, mask_b : (Hc, Wc) or (Zc, Yc, Xc) array-like
             Finite and non-negative, on one canvas; one of them may be empty. A `Mask` stands for its values.
         s : int
             Downsample factor, >= 1.
         pad : int
-            Canonical pixels added around both objects (clamped to the canvas; not with ``fixed``).
+            Canonical pixels added around both objects (clamped to the canvas; not with ``fixed``); a quarter of it in volumes.
         crop_policy : {"union", "fixed", "bucketed"}
             ``union``: the box around both. ``fixed``: `override_pair_bbox`. ``bucketed``: ``union``, then zero-padded in
             work space to one of `bucket_shapes`.
@@ -162,30 +168,37 @@ class GridTransform:
         override_pair_bbox: BoxYX | None,
         bucket_shapes: Sequence[tuple[int, int]] | None,
         bucket_mode: str,
-        px_size_um: float | None,
+        px_size_um: PxSize | None,
         allow_clipping: bool,
     ) -> GridTransform:
         """`from_pair` for arguments that were checked before; `tight_boxes` are those of `a` and `b`, (Hc, Wc) each."""
         require_used(crop_policy, override_pair_bbox, bucket_shapes, allow_clipping)
-        canvas = (a.shape[0], a.shape[1])
+        canvas = a.shape
+        units = Units(px_size_um, len(canvas))
+        if len(canvas) > 2 and crop_policy != "union":
+            raise FrameError(
+                'crop_policy="union" for a volume', repr(crop_policy), "leave it out, or crop the volumes first"
+            )
         if crop_policy == "fixed":
             assert override_pair_bbox is not None  # checked by require_used
             box: Box = override_pair_bbox.clamp(canvas)
         else:
-            box = union_box(tight_boxes, pad, canvas)
+            box = union_box(tight_boxes, pad, canvas, units.spacing if len(canvas) > 2 else ())
+        of = BoxYX.of if len(canvas) == 2 else Box.of
         whole_blocks = make_divisible(box, s, canvas)
-        crop = BoxYX.of(whole_blocks.lo, whole_blocks.hi)
-        work_shape = (crop.h // s, crop.w // s)
+        crop = of(whole_blocks.lo, whole_blocks.hi)
+        work_shape = tuple(side // s for side in crop.shape)
         bucket = work_shape
         if crop_policy == "bucketed":
-            bucket = pick_bucket(work_shape, parse_bucket_shapes(bucket_shapes), bucket_mode)
+            height, width = work_shape
+            bucket = pick_bucket((height, width), parse_bucket_shapes(bucket_shapes), bucket_mode)
         transform = cls(
             canon_shape_hw=canvas,
             pair_crop_box_yx=crop,
             downsample_factor=s,
             work_shape_hw=bucket,
-            work_valid_box_yx=BoxYX.of((0, 0), work_shape),
-            work_pad_offsets_yx=(0, 0),
+            work_valid_box_yx=of((0,) * len(canvas), work_shape),
+            work_pad_offsets_yx=(0,) * len(canvas),
             px_size_um=px_size_um,
             clipped_share_ab=shares_outside(a, b, tight_boxes, crop, allow_clipping),
         )
@@ -198,22 +211,37 @@ class GridTransform:
     @property
     def units(self) -> Units:
         """The unit of lengths and areas: um, or px if no pixel size is known."""
-        return Units(self.px_size_um)
+        return Units(self.px_size_um, self.n_axes)
+
+    @property
+    def n_axes(self) -> int:
+        """2 for images, 3 for volumes."""
+        return len(self.canon_shape_hw)
+
+    @property
+    def is_volume(self) -> bool:
+        """Whether the canvas has three axes."""
+        return self.n_axes == 3
 
     @property
     def px_area_um2(self) -> float:
-        """Area of a canonical pixel."""
+        """Area of a canonical pixel; of a voxel, its volume in um^3."""
         return self.units.px_area
 
     @property
+    def px_sides_um(self) -> tuple[float, ...]:
+        """Sides of a canonical pixel along each axis."""
+        return self.units.px_sides
+
+    @property
     def work_px_size_um(self) -> float:
-        """Side of a work pixel."""
+        """Side of a work pixel; of a voxel, its shortest side, which is the unit of displacements in work pixels."""
         return self.downsample_factor * self.units.px_size
 
     @property
     def work_px_area_um2(self) -> float:
-        """Area of a work pixel."""
-        return self.work_px_size_um**2
+        """Area of a work pixel; of a work voxel, its volume in um^3."""
+        return self.work_px_size_um**2 if self.n_axes == 2 else self.downsample_factor**3 * self.units.px_area
 
     # --- mass: canonical <-> work ------------------------------------------------------------
 
@@ -280,16 +308,16 @@ class GridTransform:
 
         Parameters
         ----------
-        velocity_work_px : (Hw, Ww, 2)
-            ``[..., 0]`` is dy, ``[..., 1]`` is dx, in work pixels; NaN for unknown.
+        velocity_work_px : (Hw, Ww, 2), or (Zw, Yw, Xw, 3) for a volume
+            ``[..., 0]`` is dy, ``[..., 1]`` is dx (dz, dy, dx for a volume), in units of `work_px_size_um`; NaN for unknown.
 
         Returns
         -------
         (Hc, Wc, 2) float64 in um, constant over a block; NaN outside the crop, where no displacement is known.
         """
         work = as_numeric(velocity_work_px, "velocity_work_px")
-        require_shape(work.shape, (*self.work_shape_hw, 2), "velocity_work_px")
-        velocity_um = new_array((*self.canon_shape_hw, 2), np.nan, "canvas")
+        require_shape(work.shape, (*self.work_shape_hw, self.n_axes), "velocity_work_px")
+        velocity_um = new_array((*self.canon_shape_hw, self.n_axes), np.nan, "canvas")
         valid = work[self.work_valid_box_yx.slices]
         in_crop = velocity_um[self.pair_crop_box_yx.slices]
         splat(valid * self.work_px_size_um, self.downsample_factor, in_crop, n_axes=valid.ndim - 1)
@@ -303,14 +331,14 @@ class GridTransform:
         Integers are pixel indices: the answer is the index of the work pixel that holds that pixel. Floats are points,
         with pixel ``i`` covering ``[i, i + 1)``: the answer is the exact point.
         """
-        yx = parse_points(canon_yx) - np.array(self.pair_crop_box_yx.lo)
+        yx = parse_points(canon_yx, self.n_axes) - np.array(self.pair_crop_box_yx.lo)
         s = self.downsample_factor
         work_yx: NDArray[Any] = (yx // s if yx.dtype.kind == "i" else yx / s) + np.array(self.work_pad_offsets_yx)
         return work_yx
 
     def work_to_canon_yx(self, work_yx: ArrayLike) -> NDArray[Any]:
         """Map work positions (..., 2) to canonical ones: a block's first pixel, or the exact point for floats."""
-        yx = parse_points(work_yx) - np.array(self.work_pad_offsets_yx)
+        yx = parse_points(work_yx, self.n_axes) - np.array(self.work_pad_offsets_yx)
         canon_yx: NDArray[Any] = yx * self.downsample_factor + np.array(self.pair_crop_box_yx.lo)
         return canon_yx
 
@@ -319,7 +347,7 @@ class GridTransform:
     def to_json(self) -> str:
         """One line of JSON; `from_json` turns it into an equal transform."""
         fields = vars(self)
-        return json.dumps(fields | {name: box.to_dict() for name, box in fields.items() if isinstance(box, BoxYX)})
+        return json.dumps(fields | {name: box.to_dict() for name, box in fields.items() if isinstance(box, Box)})
 
     @classmethod
     def from_json(cls, text: str) -> GridTransform:
@@ -327,7 +355,7 @@ class GridTransform:
         try:
             fields = plain_json.parse(text)
             for name in ("pair_crop_box_yx", "work_valid_box_yx"):
-                fields[name] = BoxYX(**fields[name])
+                fields[name] = Box.from_dict(fields[name])
             return cls(**fields)
         except (ValueError, TypeError, KeyError) as error:
             if isinstance(error, FrameError):
@@ -337,14 +365,13 @@ class GridTransform:
             ) from error
 
     def __repr__(self) -> str:
-        crop, (hw, ww) = self.pair_crop_box_yx, self.work_shape_hw
-        valid = self.work_valid_box_yx.shape
-        bucket = "" if valid == (hw, ww) else f" in a {hw} x {ww} bucket at {self.work_pad_offsets_yx}"
+        valid, work = self.work_valid_box_yx.shape, self.work_shape_hw
+        bucket = "" if valid == work else f" in a {sides_text(work)} bucket at {self.work_pad_offsets_yx}"
         clipped = f", clipped {self.clipped_share_ab}" if any(self.clipped_share_ab) else ""
         unit = self.units.length
-        size = "" if self.units.in_px else f" of {self.units.px_size:g} um"
+        size = "" if self.px_size_um is None else f" of {px_size_text(self.px_size_um)} um"
         return (
-            f"GridTransform(canvas {self.canon_shape_hw[0]} x {self.canon_shape_hw[1]} px{size}, "
-            f"crop y {crop.y0}:{crop.y1} x {crop.x0}:{crop.x1}, "
-            f"s={self.downsample_factor} -> work {valid[0]} x {valid[1]} px of {self.work_px_size_um:g} {unit}{bucket}{clipped})"
+            f"GridTransform(canvas {sides_text(self.canon_shape_hw)} px{size}, "
+            f"crop {str(self.pair_crop_box_yx).replace(',', '')}, "
+            f"s={self.downsample_factor} -> work {sides_text(valid)} px of {self.work_px_size_um:g} {unit}{bucket}{clipped})"
         )

@@ -35,4 +35,7 @@ def displacement(part: FeasiblePart, self_displacement: Float | None = None) -> 
     velocity = part.displacement if self_displacement is None else part.displacement - self_displacement
     smallest = max(SMALLEST_SHARE, SMALLEST_OF_LARGEST * float(part.left_share.max(initial=0.0)))
     valid = (part.left_share > smallest) & np.isfinite(velocity).all(axis=-1)
+    if velocity is part.displacement and velocity.ndim > 3:  # in place: of a large volume it is gigabytes
+        velocity[~valid] = np.nan
+        return velocity, valid
     return np.where(valid[..., None], velocity, np.nan), valid

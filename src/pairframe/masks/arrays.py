@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 from pairframe.errors import MaskError
 
+PLANE = "choose one plane, such as stack[0] (page= for a file), or make a projection, such as stack.max(axis=0)"
+VOLUME_OR_PLANE = (
+    f"if it is a volume (z, y, x), say so with volume=True (--volume); if it is a series of images, {PLANE}"
+)
 MAX_PIXELS = 2**28  # of an image, unless another limit is given
 _MAX_CHANNELS = 5  # a last axis up to this long is more likely colour than width
 
@@ -39,10 +43,30 @@ def checked_image(given: object, name: str) -> tuple[NDArray[Any], NDArray[Any]]
         raise MaskError(
             f"{name} to be one 2-D image (height, width)",
             f"{image.ndim} axes of lengths {image.shape}",
-            "choose one plane, such as stack[0] (page= for a file), or make a projection, such as stack.max(axis=0)"
+            (VOLUME_OR_PLANE if image.ndim == 3 else PLANE)
             + (f"; {channels_hint(image.shape)}" if looks_like_channels_last(image.shape) else ""),
         )
     return checked_mass(image, name)
+
+
+def checked_canvas(given: object, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """`checked_mass` of an image (H, W) or a volume (Z, Y, X), with the maxima of its rows; other numbers of axes are refused."""
+    values = as_numeric(given, name)
+    return checked_volume(values, name) if values.ndim == 3 else checked_image(values, name)
+
+
+def checked_volume(given: object, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """`checked_mass` of a volume (Z, Y, X), with the maxima (Z, Y) of its rows; other numbers of axes are refused."""
+    volume = as_numeric(given, name)
+    if volume.ndim != 3:
+        raise MaskError(
+            f"{name} to be one volume (z, y, x)",
+            f"{volume.ndim} axes of lengths {volume.shape}",
+            "compare one image without volume=True"
+            if volume.ndim == 2
+            else "choose one time point and one channel first",
+        )
+    return checked_mass(volume, name)
 
 
 def checked_mass(given: object, name: str) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -24,8 +24,8 @@ def clean_mask(
 ) -> Mask:
     """Invert, drop small islands, keep the largest object, fill holes; in this order.
 
-    Objects are 8-connected (pixels that touch at a corner belong together). Holes are
-    4-connected background that does not reach the border of the canvas.
+    Objects are 8-connected (pixels that touch at a corner belong together; in volumes, 26-connected). Holes are
+    4-connected (6-connected) background that does not reach the border of the canvas.
 
     Parameters
     ----------
@@ -54,7 +54,9 @@ def clean_mask(
         inside = ~inside
         history.append("inverted")
     if min_island_area_um2 is not None:
-        px_area, unit = (1.0, "px") if mask.px_size_um is None else (mask.px_size_um**2, "um2")
+        if mask.volume:
+            raise MaskError("no min_island_area_um2 for a volume", "one", "leave it out, or keep the largest object")
+        px_area, unit = (1.0, "px") if mask.px_size_um is None else (mask.units.px_area, "um2")
         least = _checked_area(min_island_area_um2)
         inside, dropped, total = _drop_islands(inside, least / px_area)
         history.append(f"dropped {dropped} of {total} objects smaller than {least:g} {unit}")
@@ -89,7 +91,7 @@ def _objects(inside: Bool) -> tuple[NDArray[np.int32], Index, int]:
     from scipy import ndimage
 
     ids = np.empty(inside.shape, np.int32)
-    total = int(ndimage.label(inside, structure=np.ones((3, 3)), output=ids))
+    total = int(ndimage.label(inside, structure=np.ones((3,) * inside.ndim), output=ids))
     areas_px = np.bincount(ids.ravel(), minlength=total + 1)
     areas_px[0] = 0
     return ids, areas_px, total

@@ -16,8 +16,9 @@ from pairframe.masks.mask import Mask
 from pairframe.masks.readers import FORMATS, OUTLINES, ImageSource, SizeYX
 from pairframe.masks.readers.outlines import open_outlines
 from pairframe.masks.spec import Label, MaskSpec, parse_spec, path_exists
+from pairframe.masks.volumes import is_volume, read_planes, volume_hint, voxel_size_um
 from pairframe.types import Bool
-from pairframe.units import checked_px_size
+from pairframe.units import PxSize, Units, checked_px_sides
 
 _IMAGES_BESIDE = (".tif", ".tiff", ".ome.tif", ".ome.tiff", ".png")
 _BYTES_PER_PX = 8  # float64
@@ -31,12 +32,13 @@ def read_mask(
     *,
     label: int | Literal["all"] | None = None,
     page: int | None = None,
-    px_size_um: float | None = None,
+    px_size_um: PxSize | None = None,
     density: bool = False,
     shape_hw: tuple[int, int] | None = None,
     max_pixels: int = MAX_PIXELS,
+    volume: bool | None = None,
 ) -> Mask:
-    """Read one mask from a PNG, TIFF, ImageJ, OME-TIFF, NPY, NPZ, Zarr or OME-Zarr file, or from ImageJ or GeoJSON outlines.
+    """Read one mask from a PNG, TIFF, ImageJ, OME-TIFF, NPY, NPZ, Zarr, OME-Zarr or NIfTI file, or from ImageJ or GeoJSON outlines.
 
     Parameters
     ----------
@@ -46,9 +48,9 @@ def read_mask(
     label : int, "all" or None
         The object with this id, or every positive pixel, of an integer image.
     page : int or None
-        0-based index into the flattened leading axes of a stack.
-    px_size_um : float or None
-        Side of a pixel in micrometres; wins over the metadata of the file.
+        0-based index into the flattened leading axes of a stack; of a volume, into those before its three.
+    px_size_um : float, (float, float, float) or None
+        Side of a pixel, or sides (z, y, x) of a voxel, in micrometres; wins over the metadata of the file.
     density : bool
         Use grey values as mass per pixel.
     shape_hw : (H, W), optional
@@ -57,17 +59,34 @@ def read_mask(
     max_pixels : int
         Refuse, before decoding, a page with more pixels than this, height times width. Chunks, channels and planes that are
         decoded along with it may have eight bytes per pixel of this limit.
+    volume : bool, optional
+        Whether the planes of a stack are one volume (Z, Y, X). None: if OME or NIfTI metadata say so and no page is chosen;
+        any other stack may be a series of images, and needs a page or ``volume=True``.
     """
     if px_size_um is not None:
-        checked_px_size(px_size_um)
+        px_size_um = checked_px_sides(px_size_um)
+        volume = True if isinstance(px_size_um, tuple) else volume
     spec = parse_spec(path).narrowed(page, label)
     values, file_px_size_um, is_coverage = _read_page(
-        spec, max_pixels, ids=spec.label is not None, density=density, shape_hw=shape_hw
+        spec,
+        max_pixels,
+        ids=spec.label is not None,
+        density=density,
+        shape_hw=shape_hw,
+        volume=volume,
+        is_size_known=px_size_um is not None,
     )
     if spec.label is not None:
         values = _select_label(values, spec, spec.label)
     px_size_um = file_px_size_um if px_size_um is None else px_size_um
-    return Mask(values, px_size_um=px_size_um, source=str(spec), density=density, coverage=is_coverage)
+    return Mask(
+        values,
+        px_size_um=px_size_um,
+        source=str(spec),
+        density=density,
+        coverage=is_coverage,
+        volume=values.ndim == 3,
+    )
 
 
 def read_labels(
@@ -75,8 +94,8 @@ def read_labels(
 ) -> tuple[NDArray[Any], float | None]:
     """Return a label image, (H, W) integers, and its pixel size in micrometres or None."""
     spec = parse_spec(path).narrowed(page, None)
-    values, px_size_um, _ = _read_page(spec, max_pixels, ids=True)
-    return _as_labels(values, spec), px_size_um
+    values, px_size_um, _ = _read_page(spec, max_pixels, ids=True, volume=False)
+    return _as_labels(values, spec), None if px_size_um is None else Units(px_size_um).px_size
 
 
 def list_labels(path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS) -> list[int]:
@@ -127,6 +146,8 @@ def _open(spec: MaskSpec, shape_hw: tuple[int, int] | None = None) -> Iterator[I
 
 def _opened(spec: MaskSpec, shape_hw: tuple[int, int] | None) -> AbstractContextManager[ImageSource]:
     suffix = spec.path.suffix.lower()
+    if suffix == ".gz":
+        suffix = "".join(spec.path.suffixes[-2:]).lower()
     if suffix in OUTLINES:
         shape, px_size_yx_um = _canvas_beside(spec) if shape_hw is None else (shape_hw, None)
         return open_outlines(OUTLINES[suffix], spec.path, spec.inner, shape, px_size_yx_um)
@@ -165,8 +186,10 @@ def _read_page(
     ids: bool,
     density: bool = False,
     shape_hw: tuple[int, int] | None = None,
-) -> tuple[NDArray[Any], float | None, bool]:
-    """Decode the chosen page, after checking all of the header; its pixel size, and whether it is a coverage."""
+    volume: bool | None = None,
+    is_size_known: bool = False,
+) -> tuple[NDArray[Any], PxSize | None, bool]:
+    """Decode the chosen page or volume, after checking all of the header; its pixel size, and whether it is a coverage."""
     with _open(spec, shape_hw) as source:
         if density and not ids and source.instead_of_labels is not None:
             raise FileError(
@@ -183,6 +206,11 @@ def _read_page(
             raise MaskError(
                 "bool, integer or float pixels", f"dtype {source.dtype} in {str(spec)!r}", "save the image as numbers"
             )
+        read = source.read_ids if ids and source.read_ids is not None else source.read_page
+        if is_volume(source, spec, volume):
+            # A known size may complete metadata that miss an axis.
+            size = None if is_size_known else voxel_size_um(source, 0, spec)
+            return read_planes(source, spec, read, max_pixels)[0], size, source.is_coverage
         page = _choose_page(source, spec)
         if height * width > max_pixels:
             raise FileError(
@@ -198,7 +226,6 @@ def _read_page(
                 "store it in smaller chunks, one page each, or raise max_pixels if you trust the file",
             )
         px_size_um = _square_size_um(source.px_size_yx_um(page), spec)
-        read = source.read_ids if ids and source.read_ids is not None else source.read_page
         return read(page), px_size_um, source.is_coverage
 
 
@@ -210,7 +237,11 @@ def _choose_page(source: ImageSource, spec: MaskSpec) -> int:
             "the number of one page" if page is None else f"a page from 0 to {count - 1}",
             f"{'none' if page is None else page} for {count} pages of shape {source.shape} in {str(spec)!r}",
             (f"choose one with page=0 or {spec.path.name}@0; the last is {count - 1}" if count else "write it again")
-            + (f"; {channels_hint(source.shape)}" if looks_like_channels_last(source.shape) else ""),
+            + (
+                f"; {channels_hint(source.shape)}"
+                if looks_like_channels_last(source.shape)
+                else volume_hint(source, page)
+            ),
         )
     return page
 

@@ -1,4 +1,4 @@
-"""`Mask`: one checked 2-D image, binary or density, with its pixel size."""
+"""`Mask`: one checked image or volume, binary or density, with its pixel size."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairframe.errors import GreyImageError
-from pairframe.masks.arrays import checked_image
-from pairframe.units import checked_px_size
+from pairframe.errors import GreyImageError, MaskError
+from pairframe.masks.arrays import checked_image, checked_volume
+from pairframe.units import PxSize, Units, checked_px_sides, px_size_text
 
 # Rows are checked in blocks of about this many pixels, so that no temporary is as large as the image.
 _BLOCK_PX = 1 << 20
@@ -18,16 +18,16 @@ _BLOCK_PX = 1 << 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mask:
-    """A binary mask, or a density of mass, on a canvas of square pixels.
+    """A binary mask, or a density of mass, on a canvas of square pixels, or in a volume.
 
     Parameters
     ----------
-    values : (H, W) array
+    values : (H, W) array, or (Z, Y, X) for a volume
         Bool, {0, 1} or {0, 255} is binary and is stored as bool. Anything else needs
         ``density=True``, which keeps every value as it is (255 stays 255). Copied, and
         stored read-only in native byte order, as float64 at most.
-    px_size_um : float or None
-        Side of a pixel in micrometres. None means unknown.
+    px_size_um : float, (float, float, float) or None
+        Side of a pixel in micrometres; of a voxel, one number or its sides (z, y, x). None means unknown.
     source : str or None
         Where the mask came from, such as ``"labels.tif@4:3"``.
     history : tuple of str
@@ -40,19 +40,28 @@ class Mask:
     coverage : bool
         Whether a density is the share of each pixel that a mask covers, as of a mask that was moved: its sum is an area, and
         the mass mode ``"uniform"`` takes it like a binary mask.
+    volume : bool
+        Whether the three axes of `values` are (z, y, x); three sides of a voxel say so too. Without it an array with three axes
+        is refused, because it may as well be a series of images.
     """
 
     values: NDArray[Any]
-    px_size_um: float | None = None
+    px_size_um: PxSize | None = None
     source: str | None = None
     history: tuple[str, ...] = ()
     density: bool = False
     inside_value: int = 1
     coverage: bool = False
+    volume: bool = False
 
     def __post_init__(self) -> None:
         name = "the mask" if self.source is None else repr(self.source)
-        values, inside_value = _own_values(self.values, name, density=self.density or self.coverage)
+        if self.px_size_um is not None:
+            object.__setattr__(self, "px_size_um", checked_px_sides(self.px_size_um))
+        if isinstance(self.px_size_um, tuple):
+            object.__setattr__(self, "volume", True)
+        check = checked_volume if self.volume else checked_image
+        values, inside_value = _own_values(*check(self.values, name), name, density=self.density or self.coverage)
         values.flags.writeable = False
         # A view of a read-only array cannot be made writeable again.
         object.__setattr__(self, "values", values.view())
@@ -60,8 +69,6 @@ class Mask:
             raise GreyImageError(f"inside_value of {name} to be 1 or 255", repr(self.inside_value), "leave it out")
         if inside_value is not None:
             object.__setattr__(self, "inside_value", inside_value)
-        if self.px_size_um is not None:
-            object.__setattr__(self, "px_size_um", checked_px_size(self.px_size_um))
         object.__setattr__(self, "history", tuple(self.history))
 
     @classmethod
@@ -69,18 +76,19 @@ class Mask:
         cls,
         array: ArrayLike,
         *,
-        px_size_um: float | None = None,
+        px_size_um: PxSize | None = None,
         density: bool = False,
         source: str | None = None,
+        volume: bool = False,
     ) -> Mask:
-        """Make a mask from anything that numpy can convert to an (H, W) array."""
-        return cls(array, px_size_um=px_size_um, source=source, density=density)  # type: ignore[arg-type]
+        """Make a mask from anything that numpy can convert to an (H, W) array, or with `volume` to a (Z, Y, X) array."""
+        return cls(array, px_size_um=px_size_um, source=source, density=density, volume=volume)  # type: ignore[arg-type]
 
     @classmethod
     def _of_own_density(
         cls,
         values: NDArray[np.float64],
-        px_size_um: float | None,
+        px_size_um: PxSize | None,
         source: str | None,
         history: tuple[str, ...],
         *,
@@ -97,15 +105,31 @@ class Mask:
             ("density", True),
             ("inside_value", 1),
             ("coverage", coverage),
+            ("volume", values.ndim == 3),
         ):
             object.__setattr__(mask, name, value)
         return mask
 
     @property
     def shape_hw(self) -> tuple[int, int]:
-        """Height and width of the canvas, pixels."""
-        height, width = self.values.shape
+        """Height and width of the canvas, pixels; of a volume, those of its planes."""
+        height, width = self.values.shape[-2:]
         return height, width
+
+    @property
+    def units(self) -> Units:
+        """The unit of lengths and areas: um, or px if no pixel size is known."""
+        return Units(self.px_size_um, self.values.ndim)
+
+    @property
+    def image_px_size_um(self) -> float | None:
+        """`px_size_um` of an image; an error for a volume, by functions that are for images only."""
+        if self.volume:
+            name = "the mask" if self.source is None else repr(self.source)
+            raise MaskError(
+                f"{name} to be an image", "a volume", "this is for images only; volumes cannot be used here yet"
+            )
+        return None if self.px_size_um is None else self.units.px_size
 
     @property
     def is_binary(self) -> bool:
@@ -129,29 +153,35 @@ class Mask:
 
     @property
     def area_um2(self) -> float | None:
-        """Area of the positive pixels in square micrometres; None if the pixel size is unknown."""
-        return None if self.px_size_um is None else self.area_px * self.px_size_um**2
+        """Area of the positive pixels in square micrometres; None if the pixel size is unknown, and for volumes."""
+        return None if self.px_size_um is None or self.volume else self.area_px * self.units.px_area
+
+    @property
+    def volume_um3(self) -> float | None:
+        """Volume of the positive voxels in cubic micrometres; None if the voxel size is unknown, and for images."""
+        return None if self.px_size_um is None or not self.volume else self.area_px * self.units.px_area
 
     def __repr__(self) -> str:
-        height, width = self.shape_hw
+        shape = " x ".join(map(str, self.values.shape))
         kind = "binary" if self.is_binary else f"{'coverage' if self.coverage else 'density'} {self.values.dtype}"
-        size = "unknown pixel size" if self.px_size_um is None else f"{self.px_size_um:g} um/px"
+        size = "unknown pixel size" if self.px_size_um is None else f"{px_size_text(self.px_size_um)} um/px"
         source = "" if self.source is None else f", {self.source!r}"
-        return f"Mask({height} x {width} px, {kind}, {self.area_px} px inside, {size}{source})"
+        return f"Mask({shape} px, {kind}, {self.area_px} px inside, {size}{source})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled array loads as writeable; the constructor makes it read-only again.
         fields = (self.values, self.px_size_um, self.source, self.history, self.density, self.inside_value)
-        return type(self), (*fields, self.coverage)
+        return type(self), (*fields, self.coverage, self.volume)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         # Lets numpy functions accept a mask as an array.
         return np.array(self.values, dtype=dtype, copy=copy)
 
 
-def _own_values(given: object, name: str, *, density: bool) -> tuple[NDArray[Any], int | None]:
+def _own_values(
+    image: NDArray[Any], row_max: NDArray[Any], name: str, *, density: bool
+) -> tuple[NDArray[Any], int | None]:
     """Return a copy, as bool if binary, and the value of its inside, or None if the input was bool or a density."""
-    image, row_max = checked_image(given, name)
     if density or image.dtype == np.bool_:
         # Always copy, because a memory map, a view or an __array__ may change later, even if it is read-only.
         return image.astype(image.dtype.newbyteorder("=")), None
@@ -169,6 +199,6 @@ def _own_values(given: object, name: str, *, density: bool) -> tuple[NDArray[Any
 def _holds_only_zero_and(high: Any, values: NDArray[Any]) -> bool:
     if high == 0:
         return True
-    rows = max(1, _BLOCK_PX // values.shape[1])
+    rows = max(1, _BLOCK_PX * values.shape[0] // values.size)
     blocks = (values[top : top + rows] for top in range(0, values.shape[0], rows))
     return all(np.count_nonzero(block) == np.count_nonzero(block == high) for block in blocks)

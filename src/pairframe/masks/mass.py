@@ -14,10 +14,12 @@ from pairframe.checks import is_positive_number, is_real_number
 from pairframe.errors import GreyImageError, MaskError
 from pairframe.masks.mask import Mask
 from pairframe.types import Float
-from pairframe.units import Units
+from pairframe.units import PxSize, Units
 
 # 3 * 0.1 > 0.3 in binary floating point; a band of 0.3 um still means three pixels of 0.1 um.
 _ROUNDING = 1 + 1e-9
+
+Spacing = tuple[float, ...]
 
 
 # --- modes -----------------------------------------------------------------------------------
@@ -29,8 +31,8 @@ class _Mode:
 
     Attributes
     ----------
-    density : callable (mask, width_px) -> (H, W)
-        Mass per pixel.
+    density : callable (mask, width_px, spacing) -> (H, W)
+        Mass per pixel; `spacing` has the sides of a pixel along each axis in px.
     takes_density : bool
         Whether the mask may hold grey values; else it must be binary.
     is_area : bool
@@ -39,30 +41,34 @@ class _Mode:
         Whether the mode has a width as its parameter.
     """
 
-    density: Callable[[Mask, float], Float]
+    density: Callable[[Mask, float, Spacing], Float]
     takes_density: bool = False
     is_area: bool = False
     has_width: bool = False
 
 
-def _uniform(mask: Mask, width_px: float) -> Float:
+def _uniform(mask: Mask, width_px: float, spacing: Spacing) -> Float:
     return mask.values.astype(np.float64)
 
 
-def _intensity(mask: Mask, width_px: float) -> Float:
+def _intensity(mask: Mask, width_px: float, spacing: Spacing) -> Float:
     values = mask.values.astype(np.float64)
     # A binary image is stored as bool; the 255 that its file may have had is restored.
     return values * mask.inside_value if mask.is_binary else values
 
 
-def _distance_transform(mask: Mask, width_px: float) -> Float:
-    return _distance_to_background_px(mask.values)
+def _distance_transform(mask: Mask, width_px: float, spacing: Spacing) -> Float:
+    return _distance_to_background_px(mask.values, spacing)
 
 
-def _boundary_band(mask: Mask, width_px: float) -> Float:
-    distance_px = _distance_to_background_px(mask.values)
+def _boundary_band(mask: Mask, width_px: float, spacing: Spacing) -> Float:
+    distance_px = _distance_to_background_px(mask.values, spacing)
     # Pixels beside the background are at distance 1: they stay, however thin the band is.
     band = (distance_px > 0) & (distance_px <= max(1.0, width_px * _ROUNDING))
+    if max(spacing) > 1.0:  # beside the background, but farther away than a pixel
+        from scipy import ndimage
+
+        band |= mask.values & ~ndimage.binary_erosion(mask.values)
     return band.astype(np.float64)
 
 
@@ -142,7 +148,7 @@ class MassMode:
         return self.name if self.width_um is None else f"{self.name}({self.width_um!r})".replace(".0)", ")")
 
 
-def mass_density(mask: Mask, mode: str | MassMode, px_size_um: float | None = None) -> Float:
+def mass_density(mask: Mask, mode: str | MassMode, px_size_um: PxSize | None = None) -> Float:
     """Return the mass of every pixel.
 
     Parameters
@@ -151,12 +157,12 @@ def mass_density(mask: Mask, mode: str | MassMode, px_size_um: float | None = No
         Binary, unless the mode takes densities.
     mode : str or MassMode
         See `MassMode`.
-    px_size_um : float, optional
-        Side of a pixel; that of the mask if not given.
+    px_size_um : float or (float, float, float), optional
+        Side of a pixel, or sides of a voxel; those of the mask if not given.
 
     Returns
     -------
-    (H, W) float64 array
+    (H, W) or (Z, Y, X) float64 array
         Mass per canonical pixel, 0 outside the mask, in a new, writeable array. The outside
         of the canvas is background, so a mask that fills its canvas has a boundary too.
     """
@@ -168,18 +174,22 @@ def mass_density(mask: Mask, mode: str | MassMode, px_size_um: float | None = No
             'use mass_mode="intensity", or threshold the image to a binary mask first',
             "mass_mode",
         )
-    px_size = Units(mask.px_size_um if px_size_um is None else px_size_um).px_size
-    return _MODES[mode.name].density(mask, 0.0 if mode.width_um is None else mode.width_um / px_size)
+    units = Units(mask.px_size_um if px_size_um is None else px_size_um, mask.values.ndim)
+    width_px = 0.0 if mode.width_um is None else mode.width_um / units.px_size
+    return _MODES[mode.name].density(mask, width_px, units.spacing)
 
 
-def _distance_to_background_px(inside: NDArray[Any]) -> Float:
-    """Euclidean distance in pixels between pixel centres, (H, W); 0 outside the mask."""
+def _distance_to_background_px(inside: NDArray[Any], spacing: Spacing) -> Float:
+    """Euclidean distance in pixels between pixel centres, of the shape of the mask; 0 outside it."""
     from scipy import ndimage
 
     distance_px = np.zeros(inside.shape)
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    if rows.size:
+    axes = range(inside.ndim)
+    spans = [np.flatnonzero(inside.any(axis=tuple(other for other in axes if other != axis))) for axis in axes]
+    if spans[0].size:
         # The nearest background pixel of a mask pixel lies in the bounding box or in the ring around it.
-        box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        distance_px[box] = ndimage.distance_transform_edt(np.pad(inside[box], 1))[1:-1, 1:-1]
+        box = tuple(slice(span[0], span[-1] + 1) for span in spans)
+        sampling = None if set(spacing) == {1.0} else spacing
+        ring = (slice(1, -1),) * inside.ndim
+        distance_px[box] = ndimage.distance_transform_edt(np.pad(inside[box], 1), sampling)[ring]
     return distance_px

@@ -13,6 +13,7 @@ from pairframe import files
 from pairframe.errors import FileError, GreyImageError, PixelSizeError
 from pairframe.masks.mask import Mask
 from pairframe.masks.readers.tiff import COVERAGE_NOTE, EXACT_SIZE_KEY
+from pairframe.units import AXES
 
 # Types in the OME schema, which has no 64-bit integers and no half floats.
 _OME_DTYPES = {"bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64"}
@@ -61,8 +62,15 @@ def write_mask(mask: Mask, path: str | os.PathLike[str], overwrite: bool = False
 def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:
     import tifffile
 
-    px_size_um = mask.px_size_um
-    if mask.is_binary and not path.stem.lower().endswith(".ome"):
+    is_ome = path.stem.lower().endswith(".ome")
+    if mask.volume and not is_ome:
+        raise FileError(
+            "an OME-TIFF for a volume, which says that its planes are one",
+            f"{path.name!r}",
+            f"write it as {path.stem}.ome.tif",
+        )
+    px_size_um = None if mask.px_size_um is None else mask.units.px_size
+    if mask.is_binary and not is_ome:
         pixels = mask.values.astype(np.uint8) * np.uint8(255)
         if px_size_um is None:
             tifffile.imwrite(stream, pixels, imagej=True)
@@ -77,24 +85,29 @@ def _write_tiff(mask: Mask, stream: IO[bytes], path: Path) -> None:
         resolution = (1 / px_size_um, 1 / px_size_um)
         tifffile.imwrite(stream, pixels, imagej=True, resolution=resolution, metadata=metadata)
         return
-    if mask.values.dtype.name not in _OME_DTYPES:
+    values = mask.values.astype(np.uint8) * np.uint8(255) if mask.volume and mask.is_binary else mask.values
+    if values.dtype.name not in _OME_DTYPES:
         raise FileError(
             "a density that an OME-TIFF can hold (integers up to 32 bit, float32, float64)",
             f"dtype {mask.values.dtype}",
             "convert the density to float64, or write it as .npy",
         )
-    size = {} if px_size_um is None else {f"PhysicalSize{axis}": px_size_um for axis in "XY"}
-    units = {} if px_size_um is None else {f"PhysicalSize{axis}Unit": "\u00b5m" for axis in "XY"}
+    axes = AXES[mask.values.ndim]
+    sides = {} if px_size_um is None else dict(zip(axes, mask.units.px_sides, strict=True))
+    size = {f"PhysicalSize{axis.upper()}": side for axis, side in sides.items()}
+    units = {f"PhysicalSize{axis.upper()}Unit": "\u00b5m" for axis in sides}
     note = {"Description": COVERAGE_NOTE} if mask.coverage else {}
-    about: dict[str, object] = {"axes": "YX", **size, **units, **note}
+    about: dict[str, object] = {"axes": "".join(axes).upper(), **size, **units, **note}
     # Moved masks are mostly zeros and ones in eight bytes each: deflated they are 20 times smaller.
-    compression = "zlib" if mask.coverage else None
-    tifffile.imwrite(stream, mask.values, ome=True, photometric="minisblack", metadata=about, compression=compression)
+    compression = "zlib" if mask.coverage or mask.volume else None
+    tifffile.imwrite(stream, values, ome=True, photometric="minisblack", metadata=about, compression=compression)
 
 
 def _write_png(mask: Mask, stream: IO[bytes], path: Path) -> None:
     from PIL import Image
 
+    if mask.volume:
+        raise FileError("a format that holds volumes", "a PNG", f"write it as {path.stem}.ome.tif")
     if not mask.is_binary:
         raise GreyImageError("a binary mask for PNG", f"a density ({mask.values.dtype})", "write it as .tif or .npy")
     Image.fromarray(mask.values.astype(np.uint8) * np.uint8(255)).save(stream, format="PNG")

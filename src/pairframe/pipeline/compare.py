@@ -73,7 +73,7 @@ def compare(
     if not config.error_bars:
         densities = None  # two images less in memory while the pair is solved
     check_blur_of_strain(work)
-    shortage = memory_notice(work.transform, work.config)
+    shortage = memory_notice(work)
     if shortage is not None:  # now, because there may be no result to read it from
         warnings.warn(str(shortage), MemoryShortage, stacklevel=2)
         work = replace(work, notices=(*work.notices, shortage))

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pairframe.alignment import Pose
-from pairframe.frame import Box, GridTransform, golden
+from pairframe.frame import Box, GridTransform, golden, tight_box
 from pairframe.frame.crop import Boxes, shares_outside, tight_boxes_of
-from pairframe.frame.fields import require_shape
+from pairframe.frame.fields import require_shape, sides_text
 from pairframe.notices import Notice, warning
 from pairframe.pipeline.read import DensityPair
 from pairframe.problem import Partial, Penalty, Scales, TransportConfig, penalties_of
 from pairframe.problem.reach import with_default_reach
+from pairframe.problem.state import scales_of
 from pairframe.types import Bool, Float
 
 FEWEST_WORK_PX = 8  # along the shorter side of a mask; a disc with fewer no longer looks like one
@@ -34,11 +35,11 @@ class WorkPair:
         Of source and target, in cost units of the work grid.
     transform : GridTransform
         The frame, which leads back to the canonical image.
-    mass_source, mass_target : (Hw, Ww)
+    mass_source, mass_target : (Hw, Ww), or (Zw, Yw, Xw) for volumes
         Pixel-mass per work pixel.
     areas_um2 : (float, float)
-        Areas of the pixels with mass, source and target.
-    on_source : (Hc, Wc) bool
+        Areas of the pixels with mass, source and target; of volumes, um^3.
+    on_source : (Hc, Wc) bool, or (Zc, Yc, Xc)
         The canonical pixels of the source.
     notices : tuple of Notice
     pose : Pose, optional
@@ -58,7 +59,7 @@ class WorkPair:
     @property
     def scales(self) -> Scales:
         """The units of the comparison."""
-        return _scales(self.transform, self.config)
+        return scales_of(self.transform, self.config)
 
     @property
     def is_empty(self) -> bool:
@@ -81,8 +82,8 @@ def frame_pair(densities: DensityPair, transform: GridTransform | None) -> WorkP
         golden.check_containment(transform, boxes)
     mass_source, mass_target = (transform.pool(density, debug=config.debug) for density in (source, target))
     crop = transform.pair_crop_box_yx.slices
-    scales = _scales(transform, config)
-    config = with_default_reach(config, scales, source[crop], target[crop])
+    scales = scales_of(transform, config)
+    config = with_default_reach(config, scales, source[crop], target[crop], spacing=transform.units.spacing)
     # The pixels on the boundary of a moved mask are fractions.
     in_px = np.sum if config.mass.is_area else np.count_nonzero
     areas = [float(in_px(density[crop])) * transform.px_area_um2 for density in (source, target)]
@@ -126,10 +127,6 @@ def _frame_of(source: Float, target: Float, boxes: Boxes, config: TransportConfi
     )
 
 
-def _scales(transform: GridTransform, config: TransportConfig) -> Scales:
-    return Scales(transform.units.px_size, transform.downsample_factor, config.coord_scale, config.metric)
-
-
 def _penalties(config: TransportConfig, scales: Scales) -> tuple[Penalty, Penalty]:
     if config.moved_mass is None and config.moved_share is None:
         return penalties_of(config, scales)
@@ -143,9 +140,10 @@ def _inverted_notices(densities: DensityPair) -> list[Notice]:
     for name, density in (("source", densities.source), ("target", densities.target)):
         on = density > 0
         share = float(on.mean())
-        touches_all = all(edge.any() for edge in (on[0], on[-1], on[:, 0], on[:, -1]))
+        touches_all = all(edge.any() for axis in range(on.ndim) for edge in (on.take(0, axis), on.take(-1, axis)))
         if densities.config.mass.is_area and touches_all and share > MOST_COVERED:
-            message = f"the {name} covers {100 * share:.3g} % of the canvas and touches all four borders"
+            borders = {2: "four", 3: "six"}[on.ndim]
+            message = f"the {name} covers {100 * share:.3g} % of the canvas and touches all {borders} borders"
             fix = "invert it if its objects are the background"
             notices.append(warning("inverted_mask", f"{message}, as an inverted mask does", fix))
     return notices
@@ -170,12 +168,11 @@ def _resolution_notices(work: WorkPair, boxes: Sequence[Box | None]) -> list[Not
     notices: list[Notice] = []
     masses = (work.mass_source, work.mass_target)
     for name, mass, box in zip(("source", "target"), masses, boxes, strict=True):
-        height, width = (int(np.ptp(np.flatnonzero(mass.any(axis=axis)))) + 1 for axis in (1, 0))
-        if factor > 1 and min(height, width) < FEWEST_WORK_PX:
+        found = tight_box(mass)
+        assert found is not None  # both have mass
+        if factor > 1 and min(found.shape) < FEWEST_WORK_PX:
             finer = 1 if box is None else max(1, min(min(box.shape) // FEWEST_WORK_PX, factor - 1))
-            message = (
-                f"with downsample_factor {factor} the {name} is only {height} x {width} work pixels large, too few to "
-            )
+            message = f"with downsample_factor {factor} the {name} is only {sides_text(found.shape)} work pixels large, too few to "
             notices.append(
                 Notice("few_work_pixels", f"{message}resolve its shape", f"use a downsample_factor of {finer} or less")
             )

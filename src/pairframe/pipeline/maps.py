@@ -79,6 +79,10 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
     """Read the maps of a solved pair from its plan."""
     problem, config = solved.solution.problem, work.config
     plan = PlanOperator.of(solved.solution)
+    terms = _plan_terms(plan, solved.mass_scale)
+    if work.transform.is_volume:
+        for of in (solved.solution, solved.self_source.solution, solved.self_target.solution):
+            of.problem.forget_grids()
     part = feasible_part(plan, solved.masses, solved.mass_scale)
     noise_floors = (solved.self_source.noise_floor, solved.self_target.noise_floor)
     self_displacement: Float | None = None
@@ -86,6 +90,9 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         # The pair is its own self-problem. Subtracting the very same numbers gives exactly zero displacement.
         self_displacement = part.displacement
         noise_floors = (part.destroyed_share, part.destroyed_share)
+    elif config.debias and work.transform.is_volume:
+        # In place: a displacement of a large volume is gigabytes.
+        part.displacement[problem.support_a] -= solved.self_source.displacement
     elif config.debias:
         self_displacement = np.full(part.displacement.shape, np.nan)
         self_displacement[problem.support_a] = solved.self_source.displacement
@@ -100,7 +107,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
         part=part,
         velocity=velocity,
         velocity_valid=valid,
-        terms=_plan_terms(plan, solved.mass_scale),
+        terms=terms,
         divergence=solved.divergence,
         noise_floors=noise_floors,
         debiased_cost=debiased_cost,

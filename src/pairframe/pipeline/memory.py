@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import math
 
-from pairframe.frame import GridTransform
+import numpy as np
+
 from pairframe.notices import Notice, warning
 from pairframe.parallel.memory import available_bytes
-from pairframe.problem import TransportConfig
+from pairframe.pipeline.frame import WorkPair
+from pairframe.pipeline.volume_memory import check_volume_memory
 
 # Measured at a downsample factor of 1 (docs/scaling.md): 250 bytes per pixel, of which the maps on the canvas take about 70.
 BYTES_PER_CANVAS_PX, BYTES_PER_WORK_PX = 70, 180
 
 
-def memory_notice(transform: GridTransform, config: TransportConfig) -> Notice | None:
-    """A warning with a downsample factor that fits; None if there is enough memory, or if the engine checks by itself."""
-    if config.backend != "grid":
+def memory_notice(work: WorkPair) -> Notice | None:
+    """A warning with a downsample factor that fits; None if there is enough memory, or if the engine checks by itself.
+
+    A volume that does not fit is refused.
+    """
+    transform = work.transform
+    if work.config.backend != "grid":
         return None
+    if transform.is_volume:
+        n_with_mass = sum(int(np.count_nonzero(mass)) for mass in (work.mass_source, work.mass_target))
+        return check_volume_memory(
+            transform.canon_shape_hw, transform.work_shape_hw, n_with_mass, transform.downsample_factor
+        )
     available = available_bytes()
     canvas = BYTES_PER_CANVAS_PX * math.prod(transform.canon_shape_hw)
     solve = BYTES_PER_WORK_PX * math.prod(transform.work_shape_hw)

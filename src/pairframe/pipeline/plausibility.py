@@ -13,6 +13,7 @@ from functools import reduce
 
 import numpy as np
 
+from pairframe.frame import tight_box
 from pairframe.masks.pieces import label_pieces, typical_length
 from pairframe.notices import Notice, Severity, warning
 from pairframe.problem import penalty_class
@@ -29,6 +30,7 @@ LEAST_RESPONSE = 0.9
 MOST_BLUR = 0.25  # of the reach, and of the thickness of the objects
 MOST_NOISE = 0.01
 _ALIGN = 'align the masks first (align="shift" or "rigid", --align)'
+_ALIGN_VOLUMES = "shift the target onto the source first, by whole voxels (numpy.roll)"
 
 
 def check_plausibility(result: TransportResult) -> list[Notice]:
@@ -45,7 +47,9 @@ class _Checks:
         self._left = left_mass(result)
         self._px_um, self._unit = result.transform.work_px_size_um, result.units.length
         self._tilts = any(penalty_class(name).tilts for name in result.config.penalties_ab)
-        centres = [_centre(mass) for mass in (self._work.mass_source, self._work.mass_target)]
+        self._spacing = result.units.spacing
+        self._align = _ALIGN_VOLUMES if result.transform.is_volume else _ALIGN
+        centres = [_centre(mass, self._spacing) for mass in (self._work.mass_source, self._work.mass_target)]
         self._centre_moved_um = float(np.linalg.norm(centres[1] - centres[0])) * self._px_um
 
     def found(self) -> Iterator[Notice]:
@@ -64,7 +68,7 @@ class _Checks:
         result, work = self._result, self._work
         changed = min(result.total_mass_created, result.total_mass_destroyed) / min(result.M_source, result.M_target)
         changed -= max(result.noise_floor, result.noise_floor_target)  # `_noise` is about that
-        length_um = typical_length(work.mass_source, work.mass_target) * self._px_um
+        length_um = typical_length(work.mass_source, work.mass_target, spacing=self._spacing) * self._px_um
         # A rigid shift by k of an object of length L is seen as one if (L + k)^2 - L^2 <= reach^2.
         longest_um = math.hypot(length_um, result.reach_um) - length_um
         too_far = self._centre_moved_um > longest_um and not self._tilts and changed > LEAST_EXCHANGED_IF_FAR
@@ -74,14 +78,14 @@ class _Checks:
                 f"{_percent(changed)} of the mass is both destroyed and created, beyond net growth: the signature of motion "
                 f"that is called death and birth"
                 + (f" (the centre moved by {self._length(self._centre_moved_um)})" if too_far else ""),
-                f"{_ALIGN}, or raise reach_um",
+                f"{self._align}, or raise reach_um",
             )
         elif too_far:
             yield warning(
                 "centre_moved_far",
                 f"the centre of mass moved by {self._length(self._centre_moved_um)}, but a shift of an object of "
                 f"{self._length(length_um)} is seen as one only up to {self._length(longest_um)} at this reach",
-                f"{_ALIGN}, or raise reach_um",
+                f"{self._align}, or raise reach_um",
             )
 
     def _near_reach(self) -> Iterator[Notice]:
@@ -95,13 +99,13 @@ class _Checks:
                 "moved_near_reach",
                 f"{_percent(share)} of the moved mass moved nearly as far as the reach of {self._length(reach_um)} "
                 "allows, so the reach decides what is motion and what is not",
-                f"raise reach_um, or {_ALIGN}",
+                f"raise reach_um, or {self._align}",
             )
 
     def _between_pieces(self) -> Iterator[Notice]:
         work, moved = self._work, float(self._left.sum())
         mass, distance_px = mass_between_pieces(
-            work.mass_source > 0, work.mass_target > 0, self._left, work.velocity_px
+            work.mass_source > 0, work.mass_target > 0, self._left, work.velocity_px, self._spacing
         )
         if moved > 0 and mass > MOST_BETWEEN_PIECES * moved:
             yield Notice(
@@ -119,7 +123,7 @@ class _Checks:
                 "kl_response",
                 f"kl sees only {_percent(response)} of a rigid shift along the objects as motion, and calls the rest created "
                 f"and destroyed; here the centre of mass moved by {self._length(self._centre_moved_um)}",
-                f'use penalty="partial", or {_ALIGN}',
+                f'use penalty="partial", or {self._align}',
                 Severity.warning if unseen_um > self._result.blur_um else Severity.note,
             )
 
@@ -127,8 +131,8 @@ class _Checks:
         blur_um = self._result.blur_um
         limits_um: list[tuple[str, float]] = [("reach", self._result.reach_um)]
         supports = [mass > 0 for mass in (self._work.mass_source, self._work.mass_target)]
-        if not any(_is_thicker(on, blur_um / MOST_BLUR / self._px_um) for on in supports):
-            thickness_um = 2.0 * max(map(_depth, supports)) * self._px_um
+        if not any(_is_thicker(on, blur_um / MOST_BLUR / self._px_um, self._spacing) for on in supports):
+            thickness_um = 2.0 * max(_depth(on, self._spacing) for on in supports) * self._px_um
             limits_um.append(("thickness of the objects", thickness_um))
         for name, length_um in limits_um:
             if blur_um > MOST_BLUR * length_um:
@@ -150,7 +154,9 @@ class _Checks:
             )
 
 
-def mass_between_pieces(on_source: Bool, on_target: Bool, left: Float, velocity_px: Float) -> tuple[float, float]:
+def mass_between_pieces(
+    on_source: Bool, on_target: Bool, left: Float, velocity_px: Float, spacing: tuple[float, ...] = ()
+) -> tuple[float, float]:
     """Mass that lands on a piece of the target which is not the successor of its own piece, and its mean distance in px.
 
     Successors of a piece are the target pieces that it overlaps, and the one in which most of its mass lands.
@@ -163,7 +169,7 @@ def mass_between_pieces(on_source: Bool, on_target: Bool, left: Float, velocity_
     if n_source == 0 or n_target < 2 or not moved.any():
         return 0.0, math.nan
     nearest = ndimage.distance_transform_edt(target == 0, return_distances=False, return_indices=True)
-    landed = np.argwhere(moved) + np.rint(velocity_px[moved]).astype(np.int64)
+    landed = np.argwhere(moved) + np.rint(velocity_px[moved] / np.array(spacing or 1.0)).astype(np.int64)
     landed = np.clip(landed, 0, np.array(on_target.shape) - 1)
     to = target[tuple(nearest[:, *landed.T])]
     of, mass = source[moved], left[moved]
@@ -181,26 +187,31 @@ def mass_between_pieces(on_source: Bool, on_target: Bool, left: Float, velocity_
     return total, float(mass[other] @ distance) / total
 
 
-def _centre(mass: Float) -> Float:
+def _centre(mass: Float, spacing: tuple[float, ...]) -> Float:
     """Centre of mass, px."""
     on = mass > 0
-    return np.asarray(np.average(np.argwhere(on), axis=0, weights=mass[on]))
+    return np.asarray(np.average(np.argwhere(on) * np.array(spacing), axis=0, weights=mass[on]))
 
 
-def _is_thicker(on: Bool, thickness_px: float) -> bool:
-    """Whether a square of that side fits into the mask: much quicker than `_depth`, and mostly all there is to know."""
+def _is_thicker(on: Bool, thickness_px: float, spacing: tuple[float, ...]) -> bool:
+    """Whether a square (in a volume a cube) of that side fits into the mask: much quicker than `_depth`, and mostly all there is to know."""
     from scipy import ndimage
 
-    return bool((ndimage.minimum_filter(on, math.ceil(thickness_px) + 1, mode="constant")).any())
+    sides = [
+        math.ceil(thickness_px / px) + 1 if n > 1 or on.ndim == 2 else 1
+        for px, n in zip(spacing, on.shape, strict=True)
+    ]
+    return bool((ndimage.minimum_filter(on, sides, mode="constant")).any())
 
 
-def _depth(on: Bool) -> float:
-    """Largest distance of a pixel to the outside, px."""
+def _depth(on: Bool, spacing: tuple[float, ...]) -> float:
+    """Largest distance of a pixel to the outside, px; along axes of one pixel there is no outside."""
     from scipy import ndimage
 
-    rows, columns = (np.flatnonzero(on.any(axis=axis)) for axis in (1, 0))
-    tight = on[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return float(ndimage.distance_transform_edt(np.pad(tight, 1)).max())
+    box = tight_box(on)
+    assert box is not None  # both masks have mass
+    padded = np.pad(on[box.slices], [(int(side > 1 or on.ndim == 2),) * 2 for side in on.shape])
+    return float(ndimage.distance_transform_edt(padded, None if set(spacing) == {1.0} else spacing).max())
 
 
 def _percent(share: float) -> str:

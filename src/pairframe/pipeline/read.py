@@ -6,11 +6,14 @@ If the config asks for it, both are cleaned and the target is moved onto the sou
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from pairframe.alignment import Pose
+from pairframe.errors import MaskError
 from pairframe.frame import GridTransform
 from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.masks import Mask, mass_density, read_mask
@@ -30,7 +33,7 @@ class DensityPair:
 
     Attributes
     ----------
-    source, target : (Hc, Wc)
+    source, target : (Hc, Wc), or (Zc, Yc, Xc) for volumes
         Mass per canonical pixel.
     config : TransportConfig
         With the pixel size of the pair.
@@ -52,6 +55,7 @@ def read_pair(
 ) -> DensityPair:
     """Read both masks, settle their pixel size and apply the mass mode."""
     given = [as_mask(mask, config) for mask in (mask_a, mask_b)]
+    config = volume_config(given, config)
     masks = [cleaned(mask, config) for mask in given]
     done = [
         notice
@@ -62,7 +66,8 @@ def read_pair(
     if config.align != "none" and not empty:
         if transform is not None and config.px_size_um is None:
             config = replace(config, px_size_um=transform.px_size_um)
-        aligned = align_pair(masks[0], masks[1], config, None if transform is None else transform.canon_shape_hw)
+        canvas = None if transform is None else (transform.canon_shape_hw[0], transform.canon_shape_hw[1])
+        aligned = align_pair(masks[0], masks[1], config, canvas)
         config = replace(config, px_size_um=aligned.pose.px_size_um[0])
         return DensityPair(aligned.source, aligned.target, config, (*done, *aligned.notices), aligned.pose)
     transform_um = None if transform is None else transform.px_size_um
@@ -73,11 +78,29 @@ def read_pair(
     return DensityPair(source, target, replace(config, px_size_um=px_size_um), (*done, *notices))
 
 
+def volume_config(masks: Sequence[Mask], config: TransportConfig) -> TransportConfig:
+    """The config, which says that the masks are volumes if they are; all of them or none must be."""
+    kinds = {mask.volume for mask in masks}
+    if len(kinds) > 1 or (config.volume and kinds == {False}):
+        shapes = " and ".join(" x ".join(map(str, mask.values.shape)) for mask in masks)
+        raise MaskError(
+            "two volumes, or two images", f"masks of {shapes} px", "compare images with images and volumes with volumes"
+        )
+    return replace(config, volume=True) if kinds == {True} and not config.volume else config
+
+
+def volume_options(config: TransportConfig) -> dict[str, Any]:
+    """Options of `read_mask` for a config: sides of a voxel win over metadata, which may miss an axis."""
+    if not config.volume:
+        return {}
+    return {"volume": True} | ({"px_size_um": config.px_size_um} if isinstance(config.px_size_um, tuple) else {})
+
+
 def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
     """A mask as it is, from an array or from a file."""
     if isinstance(mask, Mask):
         return mask
     is_density = config.mass.takes_density
     if isinstance(mask, str | os.PathLike):
-        return read_mask(mask, density=is_density)
-    return Mask.from_array(mask, density=is_density)
+        return read_mask(mask, density=is_density, **volume_options(config))
+    return Mask.from_array(mask, density=is_density, volume=config.volume)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from functools import lru_cache
 from importlib import metadata
@@ -17,7 +18,8 @@ from pairframe.pipeline.frame import WorkPair
 from pairframe.pipeline.maps import PairMaps
 from pairframe.pipeline.solve import PairSolution
 from pairframe.results.pose_maps import whole_displacement
-from pairframe.results.result import TransportResult, WorkMaps
+from pairframe.results.result import TransportResult
+from pairframe.results.work_maps import WorkMaps
 
 
 def build_result(work: WorkPair, solved: PairSolution, maps: PairMaps) -> TransportResult:
@@ -99,8 +101,7 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "total_mass_moved": part.transported,
         "total_mass_created": float(part.created.sum()),
         "total_mass_destroyed": float(part.destroyed.sum()),
-        "area_source_um2": work.areas_um2[0],
-        "area_target_um2": work.areas_um2[1],
+        **_extents(work),
         "epsilon": scales.cost_units_from_cost_work(scales.epsilon_work(config.epsilon, config.blur_um)),
         "lambda_unbalanced": scales.cost_units_from_cost_work(relaxation),
         "transport_cost": maps.terms.transport_cost,
@@ -116,6 +117,13 @@ def _shared_fields(work: WorkPair, maps: PairMaps) -> dict[str, Any]:
         "pose": work.pose,
         "debiased_transport_cost_um2": scales.cost_um_from_cost_work(maps.debiased_cost),
     }
+
+
+def _extents(work: WorkPair) -> dict[str, float]:
+    """Areas of an image, volumes of a volume."""
+    names = ("volume_source_um3", "volume_target_um3"), ("area_source_um2", "area_target_um2")
+    known, unknown = names if work.transform.is_volume else names[::-1]
+    return dict(zip(known, work.areas_um2, strict=True)) | dict.fromkeys(unknown, math.nan)
 
 
 def _shared_work_maps(work: WorkPair, maps: PairMaps) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def carried_potentials(
     )
     source, target = (potential * ratio for potential in on_grid[:2])
     # Pixels off the old grid add the same amount to both.
-    before, after = (float(np.nansum(np.abs(mass / coarser**2 - mass_source))) for mass in on_grid[2:])
+    before, after = (float(np.nansum(np.abs(mass / coarser**transform.n_axes - mass_source))) for mass in on_grid[2:])
     if (
         after < before and metric == "sqeuclidean"
     ):  # for plain distances, the old source was measured to be the better start

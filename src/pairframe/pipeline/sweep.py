@@ -65,6 +65,10 @@ def sweep(
     config = _checked(checked_config(config))
     reaches, blurs = _checked_lengths(reach_um, blur_um)
     work = frame_pair(read_pair(source, target, config, None), None)
+    if work.transform.is_volume:
+        raise ArgumentError(
+            "two images", "two volumes", "a sweep is for images; compare the volumes at several reaches"
+        )
     if work.is_empty:
         raise ArgumentError("two masks with mass", "an empty one", "check the masks; nothing depends on the reach here")
     if reaches is None and blurs is None:

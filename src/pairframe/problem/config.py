@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import wraps
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from pairframe import checks, plain_json
 from pairframe.errors import ConfigError, FrameError
@@ -17,9 +15,10 @@ from pairframe.frame.bucket import BUCKET_MODES, parse_bucket_shapes
 from pairframe.frame.crop import check_factor, check_pad
 from pairframe.frame.transform import CROP_POLICIES
 from pairframe.masks import MassMode
+from pairframe.problem.config_text import check_is_text, check_names, naming_unknown_fields, toml
 from pairframe.problem.penalties import penalty_class
 from pairframe.problem.reference import check_metric, check_reference_name
-from pairframe.units import LARGEST_LENGTH, LEAST_LENGTH, Units, checked_px_size
+from pairframe.units import LARGEST_LENGTH, LEAST_LENGTH, PxSize, Units, checked_px_sides
 
 NORMALIZATIONS = ("joint", "each")
 DTYPES = ("float64", "float32")
@@ -29,24 +28,19 @@ _FIX_OF_LENGTH = {
     "reach_um": 'give a positive number, or leave it out; if all mass must move, use penalty="balanced" with '
     'normalization="each"',
 }
+# Fields that volumes do not have yet: their defaults, and what to do instead.
+_IMAGES_ONLY: dict[str, tuple[object, str]] = {
+    "align": ("none", "volumes are not aligned yet; shift them by whole voxels first, e.g. with numpy.roll"),
+    "strain": (False, "the strain of volumes is not computed yet"),
+    "error_bars": (False, "error bars of volumes are not computed yet"),
+    "min_area_um2": (None, "objects of volumes have no area; use largest, or drop small ones first"),
+    "crop_policy": ("union", "frames of volumes are the box around both masks; crop them first"),
+    "max_support_points": (None, "volumes are not sampled; use downsample_factor"),
+}
 _REACHES = ("reach_um", "marginal_relaxation", "moved_mass", "moved_share")
-Class = TypeVar("Class", bound=type)
 
 
-def _naming_unknown_fields(config_class: Class) -> Class:
-    """A field that does not exist is an error of ours, with the nearest one that does."""
-    plain_init: Any = vars(config_class)["__init__"]
-
-    @wraps(plain_init)
-    def __init__(self: Any, *values: Any, **named: Any) -> None:
-        _check_names(config_class, named)
-        plain_init(self, *values, **named)
-
-    type.__setattr__(config_class, "__init__", __init__)
-    return config_class
-
-
-@_naming_unknown_fields
+@naming_unknown_fields
 @dataclass(frozen=True)
 class TransportConfig:
     """How to compare a pair. Checks itself; equal configs hash alike.
@@ -67,9 +61,9 @@ class TransportConfig:
     reference : {"heat", "product", "counting"}
     normalization : {"joint", "each"}
         ``each`` gives both masks the mass 1 and so spreads growth evenly over the image.
-    px_size_um : float, optional
-        Side of a canonical pixel in um. None: that of the masks; if they have none either, lengths are in pixels.
-        See `units`.
+    px_size_um : float or (float, float, float), optional
+        Side of a canonical pixel in um; of a voxel, one number or its sides (z, y, x). None: that of the masks; if they have
+        none either, lengths are in pixels. See `units`.
     tol : float
         Bounds the relative gap and the marginal error.
     max_iterations : int
@@ -91,6 +85,8 @@ class TransportConfig:
     rim_um, rim_correlation_um : float, optional
         Standard deviation of the outlines' position (default: one canonical pixel), and the distance along an outline over
         which its errors are alike (default: 10 times that). Giving one of them sets `error_bars`.
+    volume : bool
+        Whether masks with three axes are volumes (z, y, x); three sides of a voxel say so too. See the page "Volumes".
 
     Notes
     -----
@@ -113,7 +109,7 @@ class TransportConfig:
     bucket_shapes: tuple[tuple[int, int], ...] | None = None
     bucket_mode: str = "next_larger"
     allow_clipping: bool = False
-    px_size_um: float | None = None
+    px_size_um: PxSize | None = None
     mass_mode: str = "uniform"
     normalization: str = "joint"
     backend: str = "grid"
@@ -137,6 +133,7 @@ class TransportConfig:
     error_bars: bool = False
     rim_um: float | None = None
     rim_correlation_um: float | None = None
+    volume: bool = False
 
     def __post_init__(self) -> None:
         self._check_scales()
@@ -151,7 +148,9 @@ class TransportConfig:
         self._set("pad", check_pad(self.pad))
         self._check_crop()
         if self.px_size_um is not None:
-            self._set("px_size_um", checked_px_size(self.px_size_um))
+            self._set("px_size_um", checked_px_sides(self.px_size_um))
+        if isinstance(self.px_size_um, tuple):
+            self._set("volume", True)
         with checks.naming("mass_mode"):
             self._set("mass_mode", str(MassMode.parse(self.mass_mode)))
         checks.choice(self.normalization, "normalization", NORMALIZATIONS, error=ConfigError)
@@ -176,11 +175,13 @@ class TransportConfig:
             "largest",
             "fill_holes",
             "error_bars",
+            "volume",
         ):
             self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
         self._check_strain()
         self._check_cleaning()
         self._check_rim()
+        self._check_volume()
 
     @property
     def penalties_ab(self) -> tuple[str, str]:
@@ -200,7 +201,7 @@ class TransportConfig:
     @property
     def units(self) -> Units:
         """The unit of lengths: um, or px if no pixel size is known."""
-        return Units(self.px_size_um)
+        return Units(self.px_size_um, 3 if self.volume else 2)
 
     # --- checks ------------------------------------------------------------------------------
 
@@ -286,6 +287,14 @@ class TransportConfig:
                     name,
                 )
 
+    def _check_volume(self) -> None:
+        """Refuse what is for images only."""
+        for name, (plain, instead) in _IMAGES_ONLY.items():
+            if self.volume and getattr(self, name) != plain:
+                raise ConfigError(
+                    f"{name}={plain!r} for volumes", repr(getattr(self, name)), f"leave it out: {instead}", name
+                )
+
     def _check_cleaning(self) -> None:
         if self.min_area_um2 is not None:
             self._set_positive("min_area_um2")
@@ -334,7 +343,7 @@ class TransportConfig:
     @classmethod
     def from_json(cls, text: str) -> TransportConfig:
         """The config that `to_json` wrote; fields may be missing (defaults), none may be unknown."""
-        _check_is_text(text, "JSON", "to_json")
+        check_is_text(text, "JSON", "to_json")
         try:
             values = plain_json.parse(text)
         except ValueError as error:
@@ -343,12 +352,12 @@ class TransportConfig:
 
     def to_toml(self) -> str:
         """TOML, one line per field that is not None; `from_toml` gives an equal config back."""
-        return "".join(f"{name} = {_toml(value)}\n" for name, value in self._plain().items() if value is not None)
+        return "".join(f"{name} = {toml(value)}\n" for name, value in self._plain().items() if value is not None)
 
     @classmethod
     def from_toml(cls, text: str) -> TransportConfig:
         """Read TOML; fields may be missing (defaults), none may be unknown."""
-        _check_is_text(text, "TOML", "to_toml")
+        check_is_text(text, "TOML", "to_toml")
         try:
             values = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
@@ -363,7 +372,7 @@ class TransportConfig:
             raise ConfigError(
                 "the fields of a TransportConfig", checks.shown(values), 'e.g. {"blur_um": 2.0, "reach_um": 50.0}'
             )
-        _check_names(cls, values)
+        check_names(cls, values)
         values = dict(values)
         box = values.get("override_pair_bbox")
         if isinstance(box, Mapping) and sorted(box) == ["x0", "x1", "y0", "y1"]:
@@ -379,29 +388,3 @@ class TransportConfig:
         if self.override_pair_bbox is not None:
             found["override_pair_bbox"] = self.override_pair_bbox.to_dict()
         return found
-
-
-def _check_names(config_class: type, values: Mapping[str, Any]) -> None:
-    known = [field.name for field in fields(config_class)]
-    for name in values:
-        if name not in known:
-            # A word of the name is as good as its spelling: `blur` is `blur_um`.
-            beginning = [field for field in known if isinstance(name, str) and name and field.startswith(name.lower())]
-            close = beginning or difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
-            raise ConfigError("a field of TransportConfig", repr(name), f"did you mean {close[0]!r}?")
-
-
-def _check_is_text(text: object, what: str, writer: str) -> None:
-    if not isinstance(text, str | bytes | bytearray) or (what == "TOML" and not isinstance(text, str)):
-        raise ConfigError(
-            f"the {what} of a TransportConfig as text", checks.shown(text)[:80], f"write it with {writer}"
-        )
-
-
-def _toml(value: Any) -> str:
-    """A scalar, a list or one flat table as TOML writes it on one line."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)

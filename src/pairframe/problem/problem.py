@@ -170,6 +170,12 @@ class TransportProblem:
         """Whether source and target, mass and penalty, are the same: a self-problem."""
         return self.penalty_a == self.penalty_b and np.array_equal(self.mass_a, self.mass_b)
 
+    def forget_grids(self) -> None:
+        """Free the arrays over the grid that can be computed again; those of a large volume are gigabytes."""
+        _ = self.total_reference  # is computed from them, and stays
+        for name in ("log_u", "log_v", "log_a_over_u", "log_b_over_v"):
+            self.__dict__.pop(name, None)
+
     # --- relatives ---------------------------------------------------------------------------
 
     def swapped(self) -> TransportProblem:

@@ -29,7 +29,11 @@ def needs_reach(config: TransportConfig) -> bool:
 
 
 def with_default_reach(
-    config: TransportConfig, scales: Scales, *densities: NDArray[np.generic], px_size_um: float | None = None
+    config: TransportConfig,
+    scales: Scales,
+    *densities: NDArray[np.generic],
+    px_size_um: float | None = None,
+    spacing: tuple[float, ...] = (),
 ) -> TransportConfig:
     """The config with the default reach of these densities filled in, if it needs one.
 
@@ -41,11 +45,14 @@ def with_default_reach(
         Source and target on one grid.
     px_size_um : float, optional
         Side of a pixel of the densities; None: that of a canonical pixel.
+    spacing : one float per axis
+        Sides of a voxel in units of `px_size_um`; () for square pixels.
     """
     if not needs_reach(config):
         return config
     px_size_um = scales.px_size_um if px_size_um is None else px_size_um
-    return replace(config, reach_um=default_reach_um(config, scales, typical_length(*densities) * px_size_um))
+    length_um = typical_length(*densities, spacing=spacing) * px_size_um
+    return replace(config, reach_um=default_reach_um(config, scales, length_um))
 
 
 def default_reach_um(config: TransportConfig, scales: Scales, typical_length_um: float) -> float:

@@ -35,12 +35,15 @@ class Scales:
     coord_scale : float
         Factor on the work coordinates for which `epsilon` and `marginal_relaxation` were chosen.
     metric : {"sqeuclidean", "euclidean"}
+    spacing : one float per axis
+        Sides of a voxel in units of `px_size_um`, its shortest side; () for square pixels.
     """
 
     px_size_um: float = 1.0
     downsample_factor: int = 1
     coord_scale: float = 1.0
     metric: str = "sqeuclidean"
+    spacing: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "px_size_um", checked_px_size(self.px_size_um))
@@ -87,9 +90,13 @@ class Scales:
     # --- what a config means -----------------------------------------------------------------
 
     def epsilon_work(self, epsilon: float | None = None, blur_um: float | None = None) -> float:
-        """eps of the work problem; by default a blur of 2 canonical pixels, at any downsample factor."""
+        """eps of the work problem; by default a blur of 2 canonical pixels, at any downsample factor.
+
+        In a volume these are pixels along the shortest side of a voxel, and the blur is no less than the longest side, so that
+        neighbouring planes see each other.
+        """
         if epsilon is None and blur_um is None:
-            blur_um = DEFAULT_BLUR_CANONICAL_PX * self.px_size_um
+            blur_um = max(DEFAULT_BLUR_CANONICAL_PX, *self.spacing, 0.0) * self.px_size_um
         return self._cost_work(epsilon, blur_um, "blur_um" if epsilon is None else "epsilon")
 
     def relaxation_work(

@@ -16,6 +16,8 @@ from pairframe.problem.problem import TransportProblem, totals_allow_a_plan
 from pairframe.problem.reach import with_default_reach
 from pairframe.problem.scales import Scales
 
+_BEYOND_BLURS = 1000.0  # so many blurs away nothing is seen
+
 
 def state_problem(
     mass_work_a: ArrayLike,
@@ -60,27 +62,42 @@ def state_problem(
     else:
         mass_scale = min(totals)
         divisors = (totals[0], totals[1])
-    scales = Scales(
-        px_size_um=transform.units.px_size,
-        downsample_factor=transform.downsample_factor,
-        coord_scale=config.coord_scale,
-        metric=config.metric,
-    )
+    scales = scales_of(transform, config)
     if penalties is None:
-        config = with_default_reach(config, scales, *masses, px_size_um=scales.work_px_size_um)
+        work_px = scales.work_px_size_um
+        config = with_default_reach(config, scales, *masses, px_size_um=work_px, spacing=transform.units.spacing)
         penalties = penalties_of(config, scales)
     if config.normalization == "joint" and not totals_allow_a_plan(*penalties, *totals):
         raise _unequal_masses(config, *totals)
+    epsilon = scales.epsilon_work(config.epsilon, config.blur_um)
     problem = TransportProblem(
         mass_a=masses[0] / divisors[0],
         mass_b=masses[1] / divisors[1],
-        epsilon=scales.epsilon_work(config.epsilon, config.blur_um),
+        epsilon=epsilon,
         penalty_a=penalties[0],
         penalty_b=penalties[1],
         reference=config.reference,
         metric=config.metric,
+        spacing=_spacing(transform, epsilon),
     )
     return problem, mass_scale
+
+
+def _spacing(transform: GridTransform, epsilon: float) -> tuple[float, ...]:
+    """Sides of a voxel. The planes next to a canvas of one plane do not exist, so the blur must not reach them."""
+    sides = zip(transform.units.spacing, transform.canon_shape_hw, strict=True)
+    if not transform.is_volume:
+        return ()
+    return tuple(side if n > 1 else max(side, _BEYOND_BLURS * math.sqrt(epsilon)) for side, n in sides)
+
+
+def scales_of(transform: GridTransform, config: TransportConfig) -> Scales:
+    """The units of a comparison. An axis of one pixel, along which nothing can move, has no say in the default blur."""
+    units = transform.units
+    spacing = tuple(
+        side for side, n in zip(units.spacing, transform.work_valid_box_yx.shape, strict=True) if n > 1 and side > 1.0
+    )
+    return Scales(units.px_size, transform.downsample_factor, config.coord_scale, config.metric, spacing)
 
 
 def penalties_of(config: TransportConfig, scales: Scales) -> tuple[Penalty, Penalty]:

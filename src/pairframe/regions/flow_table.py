@@ -156,6 +156,10 @@ def flows_of(
     """The flows of a result as arrays; parameters as for `flow_table`."""
     if not isinstance(result, TransportResult):
         raise ArgumentError("a TransportResult", type(result).__name__, "pass a result of compare or load", "result")
+    if result.transform.is_volume:
+        raise ArgumentError(
+            "a result of images", "one of volumes", "flows between labels are for images so far", "result"
+        )
     _require_whole_plan(result)
     source, target = _shares_of(result, source_labels, target_labels, masks)
     if result.status in (Status.empty_source, Status.empty_target):

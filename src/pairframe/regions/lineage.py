@@ -122,7 +122,7 @@ def lineage(
             'the mass mode "uniform" for a lineage', f"{str(config.mass_mode)!r}", "leave out mass_mode", "mass_mode"
         )
     if config.px_size_um is not None:
-        px_size_um = config.px_size_um
+        px_size_um = config.units.px_size
     units = Units(px_size_um)
     measured = [measure_objects(labels, units) for labels in images]
     config = _with_reach(replace(config, px_size_um=px_size_um), measured)

@@ -43,3 +43,12 @@ def to_image(picture: Float) -> Image.Image:
     from PIL import Image
 
     return Image.fromarray(np.rint(np.clip(picture, 0.0, 1.0) * 255).astype(np.uint8))
+
+
+def rim(mask: Image.Image) -> Image.Image:
+    """The outermost pixels of a mask, as a mask."""
+    from PIL import ImageChops, ImageFilter, ImageOps
+
+    # The edge of the frame is an edge of the mask too.
+    inner = ImageOps.expand(mask, border=1, fill=0).filter(ImageFilter.MinFilter(3))
+    return ImageChops.subtract(mask, inner.crop((1, 1, mask.width + 1, mask.height + 1)))

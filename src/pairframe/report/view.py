@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines import Status
-from pairframe.frame import BoxYX, GridTransform
+from pairframe.frame import Box, BoxYX, GridTransform
 from pairframe.report.style import (
     CREATED_COLOUR,
     DESTROYED_COLOUR,
@@ -59,7 +59,7 @@ class Seen(Protocol):
     def work(self) -> SeenMaps: ...
 
 
-def frame_box(result: Seen) -> BoxYX:
+def frame_box(result: Seen) -> Box:
     """The part of the frame that lies on the canvas, canonical px."""
     return result.transform.pair_crop_box_yx.clamp(result.transform.canon_shape_hw)
 

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import os
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from pairframe.results.row_units import column_unit
 from pairframe.results.rows import result_row
 from pairframe.results.schema import BY_NAME
 from pairframe.results.variables import LABELS, STRAIN_MAPS
+from pairframe.units import AXES
 
 CHANNELS = ("source", "target", "created", "destroyed", "dy", "dx", "speed")
+CHANNELS_3D = (*CHANNELS[:4], "dz", *CHANNELS[4:])
 _IMAGEJ_UM = (1e-9, 1e9)  # ImageJ keeps 1 / size as a ratio of two 32-bit integers
 _IMAGEJ_BYTES = 4 * 2**30  # and has no file beyond this
 _NOT_SCALARS = {"pair_id", "maps_group", "source", "target", "created_at", "seconds", "error"}
@@ -31,13 +34,15 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
     """Write the maps as the channels of an ImageJ stack that opens calibrated in Fiji.
 
     float32 channels on the canonical image: source, target, created, destroyed (mass per pixel), dy, dx, speed
-    (um, NaN where unknown). Without a pixel size the stack is calibrated in pixels.
+    (um, NaN where unknown). Without a pixel size the stack is calibrated in pixels. A volume has dz too, and is written plane
+    by plane with the distance of its planes.
     """
     import tifffile
 
     path = _new_path(path, (".tif", ".tiff"), overwrite)
-    channels = tif_channels(result)
-    size = result.units.px_size
+    channels, is_volume = tif_channels(result), result.transform.is_volume
+    labels = CHANNELS_3D if is_volume else CHANNELS
+    size, width = result.units.px_size, result.units.px_sides[-1]
     if not _IMAGEJ_UM[0] <= size <= _IMAGEJ_UM[1] or channels.nbytes >= _IMAGEJ_BYTES:
         raise PixelSizeError(
             "a pixel size and a canvas that an ImageJ TIFF can hold",
@@ -45,29 +50,32 @@ def export_tif(result: TransportResult, path: str | os.PathLike[str], *, overwri
             "check the unit, or use save instead",
         )
     metadata: dict[str, Any] = {
-        "axes": "CYX",
+        "axes": "ZCYX" if is_volume else "CYX",
         "mode": "grayscale",
         "unit": "pixel" if result.units.in_px else "micron",
-        "Labels": list(CHANNELS),
+        # ImageJ labels every plane of the stack.
+        "Labels": list(labels) * (len(channels[0]) if is_volume else 1),
+        **({"spacing": result.units.px_sides[0]} if is_volume else {}),
         "Ranges": tuple(limit for channel in channels for limit in _shown_range(channel)),
     }
     stream = io.BytesIO()
-    tifffile.imwrite(stream, channels, imagej=True, resolution=(1 / size, 1 / size), metadata=metadata)
+    planes = np.moveaxis(channels, 0, 1) if is_volume else channels
+    resolution = (1 / width, 1 / result.units.px_sides[-2])
+    tifffile.imwrite(stream, planes, imagej=True, resolution=resolution, metadata=metadata)
     _write(path, stream.getvalue())
 
 
 def tif_channels(result: TransportResult) -> NDArray[np.float32]:
-    """(7, Hc, Wc): the maps in the order of `CHANNELS`."""
+    """(7, Hc, Wc): the maps in the order of `CHANNELS`; (8, Zc, Yc, Xc) in the order of `CHANNELS_3D`."""
     transform, work = result.transform, result.work
-    dy, dx = np.moveaxis(result.field_in_frame, -1, 0)
+    components = np.moveaxis(result.field_in_frame, -1, 0)
     maps = (
         transform.rasterize_to_canon(work.mass_source),
         transform.rasterize_to_canon(work.mass_target),
         result.mass_created,
         result.mass_destroyed,
-        dy,
-        dx,
-        np.hypot(dy, dx),
+        *components,
+        reduce(np.hypot, components),
     )
     with np.errstate(over="ignore"):
         return np.stack(maps).astype(np.float32)
@@ -95,30 +103,28 @@ def export_csv(result: TransportResult, path: str | os.PathLike[str], *, overwri
 def pixel_columns(result: TransportResult) -> dict[str, NDArray[Any]]:
     """Columns (n,) with one entry per work pixel with mass: its place, its mass and its changes."""
     work, transform = result.work, result.transform
-    y, x = np.nonzero((work.mass_source > 0) | (work.mass_target > 0))
-    centre_um = transform.work_to_canon_yx(np.stack([y, x], axis=-1) + 0.5) * result.units.px_size
-    velocity_um = work.velocity_px[y, x] * transform.work_px_size_um
+    at = np.nonzero((work.mass_source > 0) | (work.mass_target > 0))
+    centre_um = transform.work_to_canon_yx(np.stack(at, axis=-1) + 0.5) * np.array(result.units.px_sides)
+    velocity_um = work.velocity_px[at] * transform.work_px_size_um
+    axes = AXES[transform.n_axes]
     um_per_cost = result.scales.cost_um_from_cost_work(1.0)
     unit = result.units.length
     cost = f"cost_{{}}_{unit}2" if result.scales.power == 2 else f"cost_{{}}_{unit}"
     strained = {}
     if work.strain is not None and work.local_growth_rate is not None:
-        columns = (*work.strain[y, x].reshape(-1, 4).T, work.local_growth_rate[y, x])
+        columns = (*work.strain[at].reshape(-1, 4).T, work.local_growth_rate[at])
         strained = dict(zip(LABELS[STRAIN_MAPS], columns, strict=True))
     return {
-        "work_y": y,
-        "work_x": x,
-        f"y_{unit}": centre_um[:, 0],
-        f"x_{unit}": centre_um[:, 1],
-        "mass_source": work.mass_source[y, x],
-        "mass_target": work.mass_target[y, x],
-        "mass_created": work.mass_created[y, x],
-        "mass_destroyed": work.mass_destroyed[y, x],
-        f"dy_{unit}_per_frame": velocity_um[:, 0],
-        f"dx_{unit}_per_frame": velocity_um[:, 1],
-        f"speed_{unit}_per_frame": np.hypot(velocity_um[:, 0], velocity_um[:, 1]),
-        cost.format("source"): work.cost_source[y, x] * um_per_cost,
-        cost.format("target"): work.cost_target[y, x] * um_per_cost,
+        **{f"work_{name}": places for name, places in zip(axes, at, strict=True)},
+        **{f"{name}_{unit}": centre_um[:, axis] for axis, name in enumerate(axes)},
+        "mass_source": work.mass_source[at],
+        "mass_target": work.mass_target[at],
+        "mass_created": work.mass_created[at],
+        "mass_destroyed": work.mass_destroyed[at],
+        **{f"d{name}_{unit}_per_frame": velocity_um[:, axis] for axis, name in enumerate(axes)},
+        f"speed_{unit}_per_frame": reduce(np.hypot, velocity_um.T),
+        cost.format("source"): work.cost_source[at] * um_per_cost,
+        cost.format("target"): work.cost_target[at] * um_per_cost,
         **strained,
     }
 

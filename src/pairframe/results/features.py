@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from types import EllipsisType
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,21 @@ def features_of(result: TransportResult) -> dict[str, float]:
     """Every column of `schema.FEATURES`; NaN if there is nothing to measure."""
     parts = Parts(result)
     return {column.name: FUNCTIONS[column.name](parts) for column in FEATURES}
+
+
+def volume_columns(result: TransportResult) -> dict[str, Any]:
+    """Every column of `volume_columns.VOLUME` but the motion, for a volume."""
+    parts, transform = Parts(result), result.transform
+    per_mass = parts.extent_per_mass
+    return {
+        "volume_created_um3": result.total_mass_created * per_mass,
+        "volume_destroyed_um3": result.total_mass_destroyed * per_mass,
+        "volume_moved_um3": result.total_mass_moved * per_mass,
+        "mean_displacement_dz_um": parts.mean_vector_um[0],
+        **{f"px_size_{axis}_um": side for axis, side in zip("zyx", transform.px_sides_um, strict=True)},
+        "canon_depth_px": transform.canon_shape_hw[0],
+        "work_grid_depth_px": transform.work_shape_hw[0],
+    }
 
 
 class Parts:
@@ -58,7 +74,12 @@ class Parts:
 
     @property
     def area_per_mass_um2(self) -> float:
-        """Area of a unit of mass; NaN for intensities and distances, which do not count pixels."""
+        """Area of a unit of mass; NaN for intensities and distances, which do not count pixels, and for volumes."""
+        return math.nan if self.result.transform.is_volume else self.extent_per_mass
+
+    @property
+    def extent_per_mass(self) -> float:
+        """Area, or volume, of a unit of mass; NaN if mass does not count pixels."""
         result = self.result
         return result.transform.px_area_um2 if result.config.mass.is_area else math.nan
 
@@ -74,13 +95,14 @@ class Parts:
         return lengths_of(self.moved[0])
 
     @cached_property
-    def mean_vector_um(self) -> tuple[float, float]:
-        """Mean displacement vector, (dy, dx)."""
+    def mean_vector_um(self) -> tuple[float, ...]:
+        """Mean displacement vector, (dy, dx), or (dz, dy, dx)."""
         velocity_um, weight = self.moved
+        n_axes = int(velocity_um.shape[1])
         if weight.size == 0:
-            return math.nan, math.nan
+            return (math.nan,) * n_axes
         share = weight / weight.sum()
-        return float(share @ velocity_um[:, 0]), float(share @ velocity_um[:, 1])
+        return tuple(float(share @ velocity_um[:, axis]) for axis in range(n_axes))
 
     @cached_property
     def quantiles_um(self) -> list[float]:
@@ -89,22 +111,40 @@ class Parts:
 
     @cached_property
     def expansion_and_rotation(self) -> tuple[Float, Float]:
-        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so the same in any unit."""
+        """Divergence and curl of the displacement field of an image, (H, W) each; work px per work px, so the same in any unit.
+
+        The curl of a volume is a vector; NaN stands for it.
+        """
+        if self.valid.ndim != 2:
+            spacing = self.result.units.spacing
+            expansion = sum(
+                known_difference(np.ascontiguousarray(self.velocity_px[..., axis]), self.valid, axis) / side
+                for axis, side in enumerate(spacing)
+            )
+            return np.asarray(expansion), np.broadcast_to(np.nan, self.valid.shape)
         fields = np.ascontiguousarray(np.moveaxis(self.velocity_px, -1, 0))
         (dy_by_y, dx_by_y), (dy_by_x, dx_by_x) = (known_difference(fields, self.valid, axis) for axis in (0, 1))
         return dy_by_y + dx_by_x, dy_by_x - dx_by_y
 
     @cached_property
     def strain(self) -> Float:
-        """Gradient of the displacement (H, W, 2, 2); NaN if it was not computed."""
+        """Gradient of the displacement (H, W, 2, 2); NaN if it was not computed, and a single one for volumes."""
         found = self.result.work.strain
-        return np.full((*self.valid.shape, 2, 2), np.nan) if found is None else found[self._box]
+        if found is None:
+            return np.full((*(self.valid.shape if self.valid.ndim == 2 else self._one_px), 2, 2), np.nan)
+        return found[self._box]
+
+    @property
+    def _one_px(self) -> tuple[int, ...]:
+        return (1,) * self.valid.ndim
 
     @cached_property
     def local_growth_rate(self) -> Float:
         """(H, W); NaN if it was not computed, or no mass is left."""
         found = self.result.work.local_growth_rate
-        return np.full(self.valid.shape, np.nan) if found is None else found[self._box]
+        if found is None:
+            return np.full(self.valid.shape if self.valid.ndim == 2 else self._one_px, np.nan)
+        return found[self._box]
 
     @cached_property
     def response(self) -> tuple[float, float]:
@@ -114,7 +154,8 @@ class Parts:
     @cached_property
     def bands(self) -> list[float]:
         """See `band_energies`."""
-        return band_energies(self.velocity_px, self.valid, self.result.blur_um / self.result.transform.work_px_size_um)
+        blur_px = self.result.blur_um / self.result.transform.work_px_size_um
+        return band_energies(self.velocity_px, self.valid, blur_px, self.result.units.spacing)
 
     def mean_of(self, field: Float) -> float:
         """Weighted mean of a field (H, W) where it is known."""
@@ -127,7 +168,7 @@ class Parts:
 
     def _known(self, field: Float) -> tuple[Float, Float]:
         on = np.isfinite(field) & (self.weight > 0)
-        return field[on], self.weight[on]
+        return np.broadcast_to(field, on.shape)[on], self.weight[on]
 
 
 def _known_box(valid: Bool) -> tuple[slice, ...]:
@@ -150,7 +191,7 @@ def shift_response(result: TransportResult) -> tuple[float, float]:
     config, work = result.config, result.work
     if config.metric != "sqeuclidean" or not (work.mass_source.any() and work.mass_target.any()):
         return math.nan, math.nan
-    covariances = [_covariance(mass) for mass in (work.mass_source, work.mass_target)]
+    covariances = [_covariance(mass, result.units.spacing) for mass in (work.mass_source, work.mass_target)]
     axes = np.linalg.eigh(covariances[0])[1][:, ::-1]  # long axis first
     relaxation = result.scales.cost_work_from_cost_units(result.lambda_unbalanced)
     tilt = np.zeros(axes.shape[0])
@@ -161,10 +202,10 @@ def shift_response(result: TransportResult) -> tuple[float, float]:
     return float(share[0]), float(share[-1])
 
 
-def _covariance(mass: Float) -> Float:
+def _covariance(mass: Float, spacing: tuple[float, ...]) -> Float:
     """(ndim, ndim): of the positions of the mass, px^2."""
     on = mass > 0
-    positions, weights = np.argwhere(on).astype(np.float64), mass[on] / mass[on].sum()
+    positions, weights = np.argwhere(on) * np.array(spacing), mass[on] / mass[on].sum()
     positions -= np.average(positions, axis=0, weights=weights)
     # `np.cov` would wake the threads of BLAS, which spin.
     return np.asarray(np.einsum("n,ni,nj->ij", weights, positions, positions))
@@ -225,7 +266,7 @@ def known_difference(fields: Float, valid: Bool, axis: int) -> Float:
 # --- wavelengths -----------------------------------------------------------------------------
 
 
-def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float]:
+def band_energies(velocity_px: Float, valid: Bool, blur_px: float, spacing: Sequence[float] = ()) -> list[float]:
     """Shares of a field's energy by wavelength: six bands that sum to 1, from long to short; NaN for a field of zeros.
 
     The field is taken on the box around the known pixels, 0 where it is unknown, and transformed by an orthonormal DCT-II: its
@@ -240,6 +281,8 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
         Where it is known.
     blur_px : float
         The unit of the band edges, pixels.
+    spacing : one float per axis
+        Sides of a pixel, px; 1 along each axis by default.
     """
     from scipy.fft import dctn
 
@@ -251,7 +294,8 @@ def band_energies(velocity_px: Float, valid: Bool, blur_px: float) -> list[float
     total = float(energy.sum())
     if total == 0:
         return [math.nan] * len(BAND_NAMES)
-    squares = ((np.arange(n) / (2 * n) * blur_px) ** 2 for n in energy.shape)
+    sides = spacing or (1.0,) * energy.ndim
+    squares = ((np.arange(n) / (2 * n) * (blur_px / side)) ** 2 for n, side in zip(energy.shape, sides, strict=True))
     # Squared frequencies, from low to high, so that the mean needs no infinity; an edge belongs to the band below it.
     edges = [edge**-2.0 for edge in reversed(BAND_EDGES_BLUR)]
     band = np.searchsorted(edges, reduce(np.add.outer, squares).ravel(), side="left")
@@ -277,8 +321,8 @@ FUNCTIONS: Mapping[str, Callable[[Parts], float]] = {
     "area_moved_um2": lambda of: of.result.total_mass_moved * of.area_per_mass_um2,
     "growth_rate": lambda of: _growth_rate(of.result),
     "mean_displacement_um": lambda of: of.result.mean_displacement_um,
-    "mean_displacement_dy_um": lambda of: of.mean_vector_um[0],
-    "mean_displacement_dx_um": lambda of: of.mean_vector_um[1],
+    "mean_displacement_dy_um": lambda of: of.mean_vector_um[-2],
+    "mean_displacement_dx_um": lambda of: of.mean_vector_um[-1],
     "p50_displacement_um": lambda of: of.quantiles_um[0],
     "p90_displacement_um": lambda of: of.quantiles_um[1],
     "max_displacement_um": lambda of: float(of.speed_um.max()) if of.speed_um.size else math.nan,

@@ -21,7 +21,7 @@ from pairframe.results.arrays import METADATA, array_files, array_from, group_me
 from pairframe.results.disk import ZIP
 from pairframe.results.result import TransportResult
 from pairframe.results.sums import check_sums
-from pairframe.results.variables import CANON, COORDINATES, DIMS, LABELS, WORK, Variable, result_from
+from pairframe.results.variables import DIMS, LABELS, Variable, canon_dims, labels_of, result_from, work_dims
 from pairframe.results.versions import with_new_names
 
 # Zip files add their own errors: a flipped bit can name any compression, or sizes that do not fit.
@@ -109,11 +109,12 @@ def _read_array(files: GroupFiles, name: str, about: dict[str, Any], transform: 
     if not name.isidentifier():
         raise ValueError(f"an array named {ascii(name)[:80]}")
     dims, shape = tuple(about["dimension_names"]), tuple(about["shape"])
-    sides = dict(zip((*CANON, *WORK), (*transform.canon_shape_hw, *transform.work_shape_hw), strict=True))
-    expected_dims = (name,) if name in COORDINATES else DIMS.get(name, CANON)
+    canon, work = canon_dims(transform), work_dims(transform)
+    sides = dict(zip((*canon, *work), (*transform.canon_shape_hw, *transform.work_shape_hw), strict=True))
+    expected_dims = (name,) if name in sides else (DIMS[name][0], *work) if name in DIMS else canon
     expected = tuple(sides.get(dim) for dim in expected_dims)
     if name in LABELS:
-        expected = (len(LABELS[name]), *expected[1:])
+        expected = (len(labels_of(name, transform.is_volume)), *expected[1:])
     if dims != expected_dims or len(shape) != len(expected):
         raise ValueError(f"array {name} has the dimensions {dims}, not {expected_dims}")
     if any(side not in (found, None) for found, side in zip(shape, expected, strict=True)):

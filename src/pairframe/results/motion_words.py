@@ -84,7 +84,8 @@ def pose_sentences(row: Mapping[str, Any], units: Units) -> list[str]:
     if row.get("pose_status") is None:
         if not is_known(row) or is_still(row):
             return ["The masks were compared as given."]
-        whole = row["motion_shift_share"] + row["motion_turn_share"]
+        is_volume = row.get("motion_shift_dz_um") is not None
+        whole = 0.0 if is_volume else row["motion_shift_share"] + row["motion_turn_share"]
         advice = 'If position and orientation are not the question, align the pair first (align="rigid").'
         return ["The masks were compared as given." + (f" {advice}" if whole > 0.5 else "")]
     unit = units.length_text
@@ -118,8 +119,10 @@ def _parts_of_motion(row: Mapping[str, Any], unit: str) -> list[str]:
     parts = []
     dy, dx = row["motion_shift_dy_um"], row["motion_shift_dx_um"]
     if row["motion_shift_share"] >= _LEAST_SHIFT_SHARE:
-        parts.append(f"shifted by {_shift(dy, dx, unit)}")
-    if abs(row["motion_turn_deg"]) >= _LEAST_TURN_DEG:
+        parts.append(f"shifted by {_shift(dy, dx, unit, row.get('motion_shift_dz_um'))}")
+    if row.get("motion_shift_dz_um") is not None and row["motion_turn_deg"] >= _LEAST_TURN_DEG:
+        parts.append(f"turned by {row['motion_turn_deg']:.1f}°")
+    elif abs(row["motion_turn_deg"]) >= _LEAST_TURN_DEG:
         parts.append(f"turned by {_turn(row['motion_turn_deg'])}")
     if abs(row["motion_scale"] - 1) >= _LEAST_SCALE:
         word = "was enlarged" if row["motion_scale"] > 1 else "was reduced"
@@ -128,9 +131,11 @@ def _parts_of_motion(row: Mapping[str, Any], unit: str) -> list[str]:
     return parts or ["neither shifted nor turned nor changed its size"]
 
 
-def _shift(dy: float, dx: float, unit: str) -> str:
-    length = math.hypot(dy, dx)
+def _shift(dy: float, dx: float, unit: str, dz: float | None = None) -> str:
+    length = math.hypot(dy, dx, dz or 0.0)
     ways = [(abs(dx), "to the right" if dx > 0 else "to the left"), (abs(dy), "down" if dy > 0 else "up")]
+    if dz is not None:
+        ways.append((abs(dz), "towards higher planes" if dz > 0 else "towards lower planes"))
     ways = [(size, way) for size, way in sorted(ways, reverse=True) if size > 0.02 * length]
     if len(ways) < 2:
         return f"{in_words(length)} {unit}{f' {ways[0][1]}' if ways else ''}"

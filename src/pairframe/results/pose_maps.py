@@ -44,8 +44,8 @@ def deformation_of(result: TransportResult) -> Float:
     """Displacement (Hc, Wc, 2) without the pose or, for masks compared as given, without the fitted shift, turn and scale."""
     if result.pose is not None:
         return left_by_pose(result.velocity_field, result.pose)
-    shape = result.velocity_field.shape
-    at = (np.indices(shape[:2]).transpose(1, 2, 0) + 0.5) * result.units.px_size
+    at = np.moveaxis(np.indices(result.velocity_field.shape[:-1]), 0, -1) + 0.5
+    at = at * np.array(result.units.px_sides)
     left: Float = at + result.velocity_field - result.motion.fitted(at)
     return left
 
@@ -94,7 +94,7 @@ def _moved(result: TransportResult) -> tuple[Float, Float, Float]:
     work, transform = result.work, result.transform
     weights = np.where(work.velocity_valid, np.maximum(work.mass_source - work.mass_destroyed, 0.0), 0.0)
     on = weights > 0
-    at = transform.work_to_canon_yx(np.argwhere(on) + 0.5) * transform.units.px_size
+    at = transform.work_to_canon_yx(np.argwhere(on) + 0.5) * np.array(transform.units.px_sides)
     after = at + work.velocity_px[on] * transform.work_px_size_um
     pose = result.pose
     if pose is not None:

@@ -26,10 +26,10 @@ def repr_html(result: TransportResult) -> str:
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(text)}</td></tr>'
         for name, text in lines
     )
-    h, w = result.transform.canon_shape_hw
+    canvas = " x ".join(map(str, result.transform.canon_shape_hw))
     return (
         '<div class="pairframe-result">'
-        f"<p><b>TransportResult</b> on a {h} x {w} canvas</p>"
+        f"<p><b>TransportResult</b> on a {canvas} canvas</p>"
         f'<img src="data:image/png;base64,{picture}" style="image-rendering:pixelated" '
         'alt="left: source (blue) and target (orange); right: destroyed (vermilion) and created (green)">'
         "<p>Left: <span>source (blue) and target (orange)</span>. Right: <span>destroyed (vermilion) and created (green)</span>.</p>"
@@ -41,10 +41,18 @@ def picture_png(result: TransportResult) -> bytes:
     """The frame twice, side by side: the masks, and the mass destroyed and created."""
     from PIL import Image
 
-    work = result.work
-    masks = _mixed(_shade(work.mass_source), _SOURCE, _shade(work.mass_target), _TARGET)
-    largest = max(float(work.mass_source.max()), float(work.mass_target.max()))
-    changes = _mixed(_shade(work.mass_destroyed, largest), _DESTROYED, _shade(work.mass_created, largest), _CREATED)
+    source, target, created, destroyed = (
+        mass if mass.ndim == 2 else mass.sum(axis=0)  # of a volume, the projection through its planes
+        for mass in (
+            result.work.mass_source,
+            result.work.mass_target,
+            result.work.mass_created,
+            result.work.mass_destroyed,
+        )
+    )
+    masks = _mixed(_shade(source), _SOURCE, _shade(target), _TARGET)
+    largest = max(float(source.max()), float(target.max()))
+    changes = _mixed(_shade(destroyed, largest), _DESTROYED, _shade(created, largest), _CREATED)
     gap = np.full((masks.shape[0], max(1, masks.shape[1] // 40), 3), 255, np.uint8)
     image = Image.fromarray(np.concatenate([masks, gap, changes], axis=1))
     factor = _PICTURE_PX / max(image.height, image.width / 2)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairframe.engines import Status, TraceRecord
+from pairframe.engines import Status
 from pairframe.frame import GridTransform, golden
 from pairframe.notices import Notice
 from pairframe.problem import Scales, TransportConfig, penalty_class
+from pairframe.problem.state import scales_of
 from pairframe.results.error_bars import ErrorBars
 from pairframe.results.formatting import part_of, percent, share_with_bias, span
+from pairframe.results.work_maps import FrozenArrays, WorkMaps
 from pairframe.types import Bool, Float
 from pairframe.units import Units
 
@@ -32,66 +34,11 @@ NO_ANSWER = "answer     none: the numbers left the range of floating point, so t
 _ROUNDING = 1 + 1e-9
 
 
-class _FrozenArrays:
-    """Make the arrays of a frozen dataclass read-only, also after pickling."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        _FrozenArrays.__post_init__(self)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class WorkMaps(_FrozenArrays):
-    """The maps on the work grid, in work pixels; (Hw, Ww) arrays.
-
-    Attributes
-    ----------
-    mass_source, mass_target, mass_created, mass_destroyed : (Hw, Ww)
-        Mass per work pixel.
-    velocity_px : (Hw, Ww, 2)
-        ``[..., 0]`` is dy, ``[..., 1]`` is dx, work px; NaN where unknown.
-    velocity_valid : (Hw, Ww) bool
-        Where some mass left.
-    cost_source, cost_target : (Hw, Ww)
-        Mass times work px^2 (``euclidean``: work px).
-    potential_source, potential_target : (Hw, Ww)
-        In work cost units; NaN off the supports.
-    trace : tuple of TraceRecord
-        The solve's history; gaps in the units of `TransportResult.gap`.
-    strain : (Hw, Ww, 2, 2), optional
-        See `TransportResult.strain`; None unless the config asks for it.
-    local_growth_rate : (Hw, Ww), optional
-        Likewise.
-    """
-
-    mass_source: Float
-    mass_target: Float
-    mass_created: Float
-    mass_destroyed: Float
-    velocity_px: Float
-    velocity_valid: Bool
-    cost_source: Float
-    cost_target: Float
-    potential_source: Float
-    potential_target: Float
-    trace: tuple[TraceRecord, ...] = ()
-    strain: Float | None = None
-    local_growth_rate: Float | None = None
-
-    def __repr__(self) -> str:
-        names = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        return f"WorkMaps({' x '.join(map(str, self.mass_source.shape))} work px: {', '.join(names)})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TransportResult(_FrozenArrays):
+class TransportResult(FrozenArrays):
     """The outcome of a comparison of two masks. Arrays are (Hc, Wc) on the canonical image, so they overlay on it.
+
+    Of two volumes, arrays are (Zc, Yc, Xc), and displacements (..., 3) have the components dz, dy, dx.
 
     Masses are in pixel-mass units; "cost" is mass times work px^2 with `coord_scale` undone (``euclidean``: work px).
     Where a name says um, the unit is that of `units`: pixels if no pixel size is known.
@@ -112,7 +59,9 @@ class TransportResult(_FrozenArrays):
     total_transport_cost_work_px2, total_transport_cost_um2 : float
         ``<C, Q>`` of the feasible part Q that the maps show.
     area_source_um2, area_target_um2 : float
-        Area of the pixels with mass.
+        Area of the pixels with mass; NaN for volumes.
+    volume_source_um3, volume_target_um3 : float
+        Volume of the voxels with mass; NaN for images.
     transport_cost, entropy_term, marginal_penalty : float
         The terms of the optimal plan itself. A hard marginal (``balanced``; the bound of ``partial``) adds nothing.
     objective, dual_objective, gap : float
@@ -187,6 +136,8 @@ class TransportResult(_FrozenArrays):
     pose: Pose | None = None
     debiased_transport_cost_um2: float = math.nan
     error_bars: ErrorBars | None = None
+    volume_source_um3: float = math.nan
+    volume_target_um3: float = math.nan
 
     @property
     def motion(self) -> Motion:
@@ -259,17 +210,19 @@ class TransportResult(_FrozenArrays):
     @property
     def scales(self) -> Scales:
         """The units of this comparison."""
-        return Scales(
-            self.units.px_size,
-            self.transform.downsample_factor,
-            self.config.coord_scale,
-            self.config.metric,
-        )
+        return scales_of(self.transform, self.config)
 
     @property
     def units(self) -> Units:
         """The unit of lengths and areas, wherever a name says um."""
         return self.transform.units
+
+    @property
+    def extents_um(self) -> tuple[float, float]:
+        """Areas of source and target, um^2; of volumes, their volumes, um^3."""
+        if self.transform.is_volume:
+            return self.volume_source_um3, self.volume_target_um3
+        return self.area_source_um2, self.area_target_um2
 
     @property
     def length_unit(self) -> str:
@@ -372,18 +325,23 @@ class TransportResult(_FrozenArrays):
         """A few lines of text with units."""
         unit = self.length_unit
         lines = [
-            f"source     {self.M_source:.6g} mass, {self.area_source_um2:.6g} {unit}^2",
-            f"target     {self.M_target:.6g} mass, {self.area_target_um2:.6g} {unit}^2",
+            f"source     {self.M_source:.6g} mass, {self.extents_um[0]:.6g} {unit}^{self.transform.n_axes}",
+            f"target     {self.M_target:.6g} mass, {self.extents_um[1]:.6g} {unit}^{self.transform.n_axes}",
             *([] if self.pose is None else self.pose.summary_lines()),
             *(self._answer_lines() if self.has_answer else [NO_ANSWER]),
             f"scales     blur {self.blur_um:.4g} {unit}, reach {self.reach_um:.4g} {unit}, penalty "
-            f"{' and '.join(dict.fromkeys(self.config.penalties_ab))}, work pixel "
-            f"{self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}",
+            f"{' and '.join(dict.fromkeys(self.config.penalties_ab))}, {self._pixel_text()}",
             f"solve      {self.status}{', but read the warnings below,' if self.warnings else ''} by {self.backend} ({self.dtype}, {self.device}) after {self.iterations} iterations",
         ]
         if self.status != Status.converged:
             lines.append(f"advice     {self.status.advice}")
         return "\n".join([*lines, *(f"{notice.severity:<10} {notice}" for notice in self.notices)])
+
+    def _pixel_text(self) -> str:
+        unit = self.length_unit
+        if not self.transform.is_volume:
+            return f"work pixel {self.transform.work_px_size_um:.4g} {unit}, canonical pixel {self.units.px_size:.4g} {unit}"
+        return f"voxel {' x '.join(f'{side:.4g}' for side in self.units.px_sides)} {unit}, downsampled by {self.transform.downsample_factor}"
 
     def _answer_lines(self) -> list[str]:
         cost = f"mass {self.length_unit}^2" if self.scales.power == 2 else f"mass {self.length_unit}"
@@ -464,7 +422,7 @@ class TransportResult(_FrozenArrays):
         return figure
 
     def __repr__(self) -> str:
-        h, w = self.transform.canon_shape_hw
+        canvas = " x ".join(map(str, self.transform.canon_shape_hw))
         shares = [
             ("created", self.total_mass_created, self.M_target),
             ("destroyed", self.total_mass_destroyed, self.M_source),
@@ -475,8 +433,8 @@ class TransportResult(_FrozenArrays):
             if self.total_mass_moved > 0
             else "nothing moved"
         )
-        return f"TransportResult({h} x {w} px: {', '.join([moved, *parts])}; {self.status})"
+        return f"TransportResult({canvas} px: {', '.join([moved, *parts])}; {self.status})"
 
     def __str__(self) -> str:
-        h, w = self.transform.canon_shape_hw
-        return f"TransportResult on a {h} x {w} canvas\n{self.summary()}"
+        canvas = " x ".join(map(str, self.transform.canon_shape_hw))
+        return f"TransportResult on a {canvas} canvas\n{self.summary()}"

@@ -13,7 +13,9 @@ from pairframe.units import Units
 def units_of(row: Mapping[str, Any]) -> Units:
     """The unit of the lengths in a row; pixels in a failed one."""
     try:
-        return Units(plain_json.parse(row["config_json"])["px_size_um"])
+        config = plain_json.parse(row["config_json"])
+        size = config["px_size_um"]
+        return Units(tuple(size) if isinstance(size, list) else size, 3 if config.get("volume") else 2)
     except (TypeError, ValueError, KeyError):  # a failed row, or one whose config cannot be read
         return Units()
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pairframe.errors import PairframeError
-from pairframe.results.features import features_of
+from pairframe.results.features import features_of, volume_columns
 from pairframe.results.result import TransportResult
 from pairframe.results.schema import COSTS, FAILED, FIELDS, INTERVAL, Row, check_row, checked_extra
 
@@ -50,10 +50,10 @@ def result_row(
         "reach_um": result.reach_um,
         "px_size_um": transform.units.px_size,
         "downsample_factor": transform.downsample_factor,
-        "canon_height_px": transform.canon_shape_hw[0],
-        "canon_width_px": transform.canon_shape_hw[1],
-        "work_grid_height_px": transform.work_shape_hw[0],
-        "work_grid_width_px": transform.work_shape_hw[1],
+        "canon_height_px": transform.canon_shape_hw[-2],
+        "canon_width_px": transform.canon_shape_hw[-1],
+        "work_grid_height_px": transform.work_shape_hw[-2],
+        "work_grid_width_px": transform.work_shape_hw[-1],
         "config_json": result.config.to_json(),
         "versions_json": json.dumps(dict(result.versions)),
         "notices_json": json.dumps([notice.to_plain() for notice in result.notices]),
@@ -72,7 +72,14 @@ def result_row(
     }
     fields = {column.name: getattr(result, column.name) for column in (*FIELDS, *COSTS)}
     features = features_of(result)
-    numbers = features | rates(features, (extra or {}).get(INTERVAL)) | _pose_columns(result) | motion_columns(result)
+    volume = volume_columns(result) if transform.is_volume else {}
+    numbers = (
+        features
+        | volume
+        | rates(features, (extra or {}).get(INTERVAL))
+        | _pose_columns(result)
+        | motion_columns(result)
+    )
     if result.error_bars is not None:
         numbers |= result.error_bars.columns()
     return check_row({**checked_extra(extra or {}), **about, **fields, **settings, **numbers})
@@ -118,8 +125,9 @@ def motion_columns(result: TransportResult) -> dict[str, Any]:
         return {}
     return {
         "motion_rms_um": math.sqrt(motion.mean_square),
-        "motion_shift_dy_um": motion.shift_yx[0],
-        "motion_shift_dx_um": motion.shift_yx[1],
+        "motion_shift_dy_um": motion.shift_yx[-2],
+        "motion_shift_dx_um": motion.shift_yx[-1],
+        **({"motion_shift_dz_um": motion.shift_yx[0]} if result.transform.is_volume else {}),
         "motion_turn_deg": motion.turn_deg,
         "motion_scale": motion.scale,
         "motion_shift_share": motion.shift_share,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairframe.errors import StoreRowError
+from pairframe.results.column import Column, count, number, text
 from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
+from pairframe.results.volume_columns import VOLUME, VOLUME_FIELDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,6 +78,7 @@ ADDED: Mapping[str, int] = {
     **{column_name(name, part): 7 for name in QUANTITIES for part in PARTS},
     "rim_um": 7,
     "error_bar_draws": 7,
+    **{column.name: 7 for column in (*VOLUME_FIELDS, *VOLUME)},
 }
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 
@@ -86,161 +88,132 @@ _COST = "pixel mass work px^2"
 _KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "float64": (float, int), "int64": (int,)}
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column; `kind` is the name of its Arrow type, `required` says that it may not be null."""
-
-    name: str
-    kind: str
-    unit: str
-    meaning: str
-    required: bool = False
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """As pyarrow has it."""
-        import pyarrow as pa
-
-        return {"string": pa.string(), "float64": pa.float64(), "int64": pa.int64()}[self.kind]
-
-
-def _text(name: str, meaning: str, required: bool = False) -> Column:
-    return Column(name, "string", "", meaning, required)
-
-
-def _number(name: str, unit: str, meaning: str) -> Column:
-    return Column(name, "float64", unit, meaning)
-
-
-def _count(name: str, unit: str, meaning: str) -> Column:
-    return Column(name, "int64", unit, meaning)
-
-
 ABOUT_THE_PAIR = (
-    _text("pair_id", "unique name of the pair", required=True),
-    _text("status", "how the solve ended (see `pairframe.Status`), or `failed` without a result", required=True),
-    _text("warnings", "codes of the notices to read before the numbers are used; null without any"),
-    _text("error", "why there is no result; null when there is one"),
-    _text("advice", "what to do about the status or the error"),
-    _text("maps_group", "name of the maps, which are `maps.zarr/<maps_group>.zarr.zip`; null without a result"),
-    _text("source", "name of the source mask, as given"),
-    _text("target", "name of the target mask, as given"),
-    _text("created_at", "time of the comparison, UTC, ISO 8601", required=True),
-    _number("seconds", "s", "wall time of the comparison, if measured"),
-    _text("work_key", "hash of the masks, the config and the version, by which a run resumes"),
+    text("pair_id", "unique name of the pair", required=True),
+    text("status", "how the solve ended (see `pairframe.Status`), or `failed` without a result", required=True),
+    text("warnings", "codes of the notices to read before the numbers are used; null without any"),
+    text("error", "why there is no result; null when there is one"),
+    text("advice", "what to do about the status or the error"),
+    text("maps_group", "name of the maps, which are `maps.zarr/<maps_group>.zarr.zip`; null without a result"),
+    text("source", "name of the source mask, as given"),
+    text("target", "name of the target mask, as given"),
+    text("created_at", "time of the comparison, UTC, ISO 8601", required=True),
+    number("seconds", "s", "wall time of the comparison, if measured"),
+    text("work_key", "hash of the masks, the config and the version, by which a run resumes"),
 )
 
 # Each of these is a field of `TransportResult`.
 FIELDS = (
-    _number("M_source", _MASS, "mass of the source inside the frame"),
-    _number("M_target", _MASS, "mass of the target inside the frame"),
-    _number("total_mass_moved", _MASS, "mass that was transported"),
-    _number("total_mass_created", _MASS, "mass of the target that did not come from the source"),
-    _number("total_mass_destroyed", _MASS, "mass of the source that did not reach the target"),
-    _number("total_transport_cost_work_px2", _COST, "transport cost of the moved mass"),
-    _number("total_transport_cost_um2", "pixel mass um^2", "the same in physical units"),
-    _number(
+    number("M_source", _MASS, "mass of the source inside the frame"),
+    number("M_target", _MASS, "mass of the target inside the frame"),
+    number("total_mass_moved", _MASS, "mass that was transported"),
+    number("total_mass_created", _MASS, "mass of the target that did not come from the source"),
+    number("total_mass_destroyed", _MASS, "mass of the source that did not reach the target"),
+    number("total_transport_cost_work_px2", _COST, "transport cost of the moved mass"),
+    number("total_transport_cost_um2", "pixel mass um^2", "the same in physical units"),
+    number(
         "debiased_transport_cost_um2",
         "pixel mass um^2",
         "the same without the cost of mass at rest, which the blur spreads; 0 for a mask against itself",
     ),
-    _number("area_source_um2", "um^2", "area of the source's pixels"),
-    _number("area_target_um2", "um^2", "area of the target's pixels"),
-    _number("divergence", _COST, "Sinkhorn divergence of the masks (debiased); NaN when one is empty"),
-    _number("divergence_error", _COST, "bound on the error of `divergence`"),
-    _number(
+    number("area_source_um2", "um^2", "area of the source's pixels; NaN for volumes"),
+    number("area_target_um2", "um^2", "area of the target's pixels; NaN for volumes"),
+    *VOLUME_FIELDS,
+    number("divergence", _COST, "Sinkhorn divergence of the masks (debiased); NaN when one is empty"),
+    number("divergence_error", _COST, "bound on the error of `divergence`"),
+    number(
         "noise_floor",
         "share",
         "bias of the method: share of the source reported as destroyed when it is compared with itself; not an error of "
         "measurement",
     ),
-    _number("noise_floor_target", "share", "the same for the target: share reported as created when nothing happens"),
-    _number("transport_cost", _COST, "transport term of the optimal plan"),
-    _number("entropy_term", _COST, "entropy term of the optimal plan"),
-    _number("marginal_penalty", _COST, "penalty term of the optimal plan"),
-    _number("objective", _COST, "certified upper bound of the optimum"),
-    _number("dual_objective", _COST, "certified lower bound of the optimum"),
-    _number("gap", _COST, "upper minus lower bound"),
-    _number("relative_gap", "1", "gap over the cost that depends on the plan; bounded by `tol` when converged"),
-    _number("marginal_error", "1", "error of the marginals; bounded by `tol` when converged"),
-    _count("iterations", "1", "kernel applications on the work grid"),
-    _number("epsilon", "coordinate unit^2", "entropic regularisation, after `coord_scale`"),
-    _number(
+    number("noise_floor_target", "share", "the same for the target: share reported as created when nothing happens"),
+    number("transport_cost", _COST, "transport term of the optimal plan"),
+    number("entropy_term", _COST, "entropy term of the optimal plan"),
+    number("marginal_penalty", _COST, "penalty term of the optimal plan"),
+    number("objective", _COST, "certified upper bound of the optimum"),
+    number("dual_objective", _COST, "certified lower bound of the optimum"),
+    number("gap", _COST, "upper minus lower bound"),
+    number("relative_gap", "1", "gap over the cost that depends on the plan; bounded by `tol` when converged"),
+    number("marginal_error", "1", "error of the marginals; bounded by `tol` when converged"),
+    count("iterations", "1", "kernel applications on the work grid"),
+    number("epsilon", "coordinate unit^2", "entropic regularisation, after `coord_scale`"),
+    number(
         "lambda_unbalanced", "coordinate unit^2", "marginal relaxation (lambda), after `coord_scale`; inf when balanced"
     ),
-    _text("backend", "engine"),
-    _text("dtype", "floating-point type of the engine"),
-    _text("device", "device of the engine"),
+    text("backend", "engine"),
+    text("dtype", "floating-point type of the engine"),
+    text("device", "device of the engine"),
 )
 
 # Costs in units that do not depend on the work grid. Each is a property of `TransportResult`.
 COSTS = (
-    _number("divergence_um2", "pixel mass um^2", "`divergence` in physical units"),
-    _number("divergence_error_um2", "pixel mass um^2", "bound on the error of `divergence_um2`"),
-    _number(
+    number("divergence_um2", "pixel mass um^2", "`divergence` in physical units"),
+    number("divergence_error_um2", "pixel mass um^2", "bound on the error of `divergence_um2`"),
+    number(
         "divergence_length_um",
         "um",
         "divergence per unit of mass (the mean of both masks) as a length: k for a mask that was shifted by k; no distance if the "
         "masses differ, because it contains their difference at a price that grows with the reach",
     ),
-    _number("objective_um2", "pixel mass um^2", "`objective` in physical units"),
-    _number(
+    number("objective_um2", "pixel mass um^2", "`objective` in physical units"),
+    number(
         "transport_length_um", "um", "debiased transport cost per unit of moved mass as a length; NaN when none moved"
     ),
 )
 
 # How the pair was compared.
 SETTINGS = (
-    _number("blur_um", "um", "smallest length that is resolved"),
-    _number(
+    number("blur_um", "um", "smallest length that is resolved"),
+    number(
         "reach_um",
         "um",
         "limit of the displacement: mass that would have to go farther is destroyed and created; a soft limit with `kl`",
     ),
-    _number(
+    number(
         "px_size_um",
         "um",
-        "side of a canonical pixel; 1 if unknown (null in config_json): lengths are then in pixels",
+        "side of a canonical pixel (shortest side of a voxel); 1 if unknown (null in config_json): lengths are then in pixels",
     ),
-    _count("downsample_factor", "px", "canonical pixels along the side of a work pixel"),
-    _count("canon_height_px", "px", "height of the canvas"),
-    _count("canon_width_px", "px", "width of the canvas"),
-    _count("work_grid_height_px", "work px", "height of the work grid"),
-    _count("work_grid_width_px", "work px", "width of the work grid"),
-    _text("config_json", "the `TransportConfig`, as used"),
-    _text("versions_json", "versions of the software that computed it"),
-    _text("notices_json", "notices about the comparison"),
+    count("downsample_factor", "px", "canonical pixels along the side of a work pixel"),
+    count("canon_height_px", "px", "height of the canvas"),
+    count("canon_width_px", "px", "width of the canvas"),
+    count("work_grid_height_px", "work px", "height of the work grid"),
+    count("work_grid_width_px", "work px", "width of the work grid"),
+    text("config_json", "the `TransportConfig`, as used"),
+    text("versions_json", "versions of the software that computed it"),
+    text("notices_json", "notices about the comparison"),
 )
 
 # How the target was moved before; null for masks compared as given. Each is an attribute of `result.pose`, by its name
 # without ``pose_``, or a part of one.
 POSE = (
-    _text("pose_status", "how sure the pose is: aligned, ambiguous or undetermined"),
-    _text("pose_kind", "what was fitted: shift, rigid or similarity"),
-    _number("pose_angle_deg", "degree", "turn of the target, counter-clockwise as the image is shown"),
-    _number("pose_shift_dy_um", "um", "shift of the target's centroid: down"),
-    _number("pose_shift_dx_um", "um", "shift of the target's centroid: to the right"),
-    _count("pose_flipped", "1", "1 if the target was mirrored top to bottom first, else 0"),
-    _number("pose_scale", "1", "factor of the target's lengths"),
-    _number("pose_iou_before", "1", "intersection over union of the masks as given"),
-    _number("pose_iou_after", "1", "intersection over union after the move"),
-    _number("pose_runner_up_iou", "1", "that of the best other pose"),
-    _number("pose_margin", "1", "difference of intersections over unions below which two poses count as equally good"),
-    _number("pose_runner_up_angle_deg", "degree", "turn of the best other pose"),
-    _count("pose_runner_up_flipped", "1", "1 if that one mirrors the target, else 0"),
+    text("pose_status", "how sure the pose is: aligned, ambiguous or undetermined"),
+    text("pose_kind", "what was fitted: shift, rigid or similarity"),
+    number("pose_angle_deg", "degree", "turn of the target, counter-clockwise as the image is shown"),
+    number("pose_shift_dy_um", "um", "shift of the target's centroid: down"),
+    number("pose_shift_dx_um", "um", "shift of the target's centroid: to the right"),
+    count("pose_flipped", "1", "1 if the target was mirrored top to bottom first, else 0"),
+    number("pose_scale", "1", "factor of the target's lengths"),
+    number("pose_iou_before", "1", "intersection over union of the masks as given"),
+    number("pose_iou_after", "1", "intersection over union after the move"),
+    number("pose_runner_up_iou", "1", "that of the best other pose"),
+    number("pose_margin", "1", "difference of intersections over unions below which two poses count as equally good"),
+    number("pose_runner_up_angle_deg", "degree", "turn of the best other pose"),
+    count("pose_runner_up_flipped", "1", "1 if that one mirrors the target, else 0"),
 )
 
 # The whole displacement of the moved mass, pose included: parts of `result.motion`. Null if no mass moved.
 MOTION = (
-    _number("motion_rms_um", "um", "root mean square of the whole displacement of the moved mass, pose included"),
-    _number("motion_shift_dy_um", "um", "its mean: down"),
-    _number("motion_shift_dx_um", "um", "its mean: to the right"),
-    _number("motion_turn_deg", "degree", "turn of the moved mass about its centroid, counter-clockwise as shown"),
-    _number("motion_scale", "1", "factor of its lengths"),
-    _number("motion_shift_share", "share", "part of the mean squared displacement that is a shift of the whole"),
-    _number("motion_turn_share", "share", "the part that is a turn of the whole"),
-    _number("motion_scale_share", "share", "the part that is a change of size of the whole"),
-    _number("motion_deformation_share", "share", "the rest: deformation"),
+    number("motion_rms_um", "um", "root mean square of the whole displacement of the moved mass, pose included"),
+    number("motion_shift_dy_um", "um", "its mean: down"),
+    number("motion_shift_dx_um", "um", "its mean: to the right"),
+    number("motion_turn_deg", "degree", "turn of the moved mass about its centroid, counter-clockwise as shown"),
+    number("motion_scale", "1", "factor of its lengths"),
+    number("motion_shift_share", "share", "part of the mean squared displacement that is a shift of the whole"),
+    number("motion_turn_share", "share", "the part that is a turn of the whole"),
+    number("motion_scale_share", "share", "the part that is a change of size of the whole"),
+    number("motion_deformation_share", "share", "the rest: deformation"),
 )
 
 # Wavelengths, in units of the blur, between which `features.band_energies` counts: octaves, and all beyond them.
@@ -254,51 +227,51 @@ BAND_NAMES = (
 
 def _band(name: str) -> Column:
     span = name.removeprefix("energy_share_").removesuffix("_blur").replace("_", " ")
-    return _number(name, "share", f"share of the displacement's energy at wavelengths {span} times `blur_um`")
+    return number(name, "share", f"share of the displacement's energy at wavelengths {span} times `blur_um`")
 
 
 # Numbers computed from a result. To add one, add a line here and its function to `features.FUNCTIONS`.
 FEATURES = (
-    _number("percent_created", "%", "created mass, of the target; NaN when it is empty"),
-    _number("percent_destroyed", "%", "destroyed mass, of the source; NaN when it is empty"),
-    _number("percent_moved", "%", "moved mass, of the source; NaN when it is empty"),
-    _number("fraction_created", "share", "created mass, of moved + created + destroyed"),
-    _number("fraction_destroyed", "share", "destroyed mass, of moved + created + destroyed"),
-    _number("fraction_moved", "share", "moved mass, of moved + created + destroyed"),
-    _number("area_created_um2", "um^2", "area of the created mass; NaN unless mass counts pixels"),
-    _number("area_destroyed_um2", "um^2", "area of the destroyed mass; NaN unless mass counts pixels"),
-    _number("area_moved_um2", "um^2", "area of the moved mass; NaN unless mass counts pixels"),
-    _number("growth_rate", "1", "natural logarithm of target mass over source mass; NaN when one is empty"),
-    _number("mean_displacement_um", "um", "mean length of the displacement of the moved mass; NaN when none moved"),
-    _number("mean_displacement_dy_um", "um", "mean displacement vector of the moved mass: down"),
-    _number("mean_displacement_dx_um", "um", "mean displacement vector of the moved mass: to the right"),
-    _number("p50_displacement_um", "um", "median displacement of the moved mass"),
-    _number("p90_displacement_um", "um", "90th percentile of the displacement of the moved mass"),
-    _number("max_displacement_um", "um", "longest displacement of any pixel, however little mass left it"),
-    _number("rms_displacement_um", "um", "root mean square displacement of the moved mass"),
-    _number("expansion_mean", "1", "mean expansion (divergence of the displacement field); shrinking is negative"),
-    _number("expansion_rms", "1", "root mean square of the expansion"),
-    _number("rotation_mean", "1", "mean rotation (curl of the displacement field); clockwise is positive"),
-    _number("rotation_rms", "1", "root mean square of the rotation"),
+    number("percent_created", "%", "created mass, of the target; NaN when it is empty"),
+    number("percent_destroyed", "%", "destroyed mass, of the source; NaN when it is empty"),
+    number("percent_moved", "%", "moved mass, of the source; NaN when it is empty"),
+    number("fraction_created", "share", "created mass, of moved + created + destroyed"),
+    number("fraction_destroyed", "share", "destroyed mass, of moved + created + destroyed"),
+    number("fraction_moved", "share", "moved mass, of moved + created + destroyed"),
+    number("area_created_um2", "um^2", "area of the created mass; NaN unless mass counts pixels"),
+    number("area_destroyed_um2", "um^2", "area of the destroyed mass; NaN unless mass counts pixels"),
+    number("area_moved_um2", "um^2", "area of the moved mass; NaN unless mass counts pixels"),
+    number("growth_rate", "1", "natural logarithm of target mass over source mass; NaN when one is empty"),
+    number("mean_displacement_um", "um", "mean length of the displacement of the moved mass; NaN when none moved"),
+    number("mean_displacement_dy_um", "um", "mean displacement vector of the moved mass: down"),
+    number("mean_displacement_dx_um", "um", "mean displacement vector of the moved mass: to the right"),
+    number("p50_displacement_um", "um", "median displacement of the moved mass"),
+    number("p90_displacement_um", "um", "90th percentile of the displacement of the moved mass"),
+    number("max_displacement_um", "um", "longest displacement of any pixel, however little mass left it"),
+    number("rms_displacement_um", "um", "root mean square displacement of the moved mass"),
+    number("expansion_mean", "1", "mean expansion (divergence of the displacement field); shrinking is negative"),
+    number("expansion_rms", "1", "root mean square of the expansion"),
+    number("rotation_mean", "1", "mean rotation (curl of the displacement field); clockwise is positive"),
+    number("rotation_rms", "1", "root mean square of the rotation"),
     *(_band(name) for name in BAND_NAMES),
-    _number(
+    number(
         "shift_response_long",
         "share",
         "share of a rigid shift along the long axis of the source that is seen as motion: 1 unless the penalty is `kl`",
     ),
-    _number("shift_response_short", "share", "the same across it"),
-    _number("areal_expansion_mean", "1", "mean factor of areas less 1, from the strain; NaN without `strain`"),
-    _number("areal_expansion_rms", "1", "root mean square of the same"),
-    _number("anisotropy_mean", "1", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"),
-    _number("local_growth_rate_rms", "1", "root mean square of the local growth rate; NaN without `strain`"),
+    number("shift_response_short", "share", "the same across it"),
+    number("areal_expansion_mean", "1", "mean factor of areas less 1, from the strain; NaN without `strain`"),
+    number("areal_expansion_rms", "1", "root mean square of the same"),
+    number("anisotropy_mean", "1", "mean logarithm of the ratio of the principal stretches; NaN without `strain`"),
+    number("local_growth_rate_rms", "1", "root mean square of the local growth rate; NaN without `strain`"),
 )
 
 # Displacement and growth over the time between the frames; null unless the pair has a label `frame_interval_min`.
 RATES = (
-    _number("mean_speed_um_per_min", "um/min", "`mean_displacement_um` over the minutes between the frames"),
-    _number("p50_speed_um_per_min", "um/min", "`p50_displacement_um` over the minutes between the frames"),
-    _number("p90_speed_um_per_min", "um/min", "`p90_displacement_um` over the minutes between the frames"),
-    _number("growth_rate_per_h", "1/h", "`growth_rate` over the hours between the frames"),
+    number("mean_speed_um_per_min", "um/min", "`mean_displacement_um` over the minutes between the frames"),
+    number("p50_speed_um_per_min", "um/min", "`p50_displacement_um` over the minutes between the frames"),
+    number("p90_speed_um_per_min", "um/min", "`p90_displacement_um` over the minutes between the frames"),
+    number("growth_rate_per_h", "1/h", "`growth_rate` over the hours between the frames"),
 )
 INTERVAL = "frame_interval_min"  # the label, carried from a manifest or an option
 
@@ -311,19 +284,19 @@ _PART_MEANINGS = {
 
 def _part(quantity: str, part: str) -> Column:
     unit = next(column.unit for column in (*FIELDS, *FEATURES) if column.name == quantity)
-    return _number(column_name(quantity, part), unit, _PART_MEANINGS[part].format(quantity))
+    return number(column_name(quantity, part), unit, _PART_MEANINGS[part].format(quantity))
 
 
 # How far the main numbers may be off because the outlines are uncertain; null unless error bars were asked for.
 ERROR_BARS = (
     *(_part(name, part) for name in QUANTITIES for part in PARTS),
-    _number(
+    number(
         "rim_um", "um", "uncertainty of the outlines, one standard deviation; NaN if several segmentations were given"
     ),
-    _count("error_bar_draws", "1", "comparisons with other outlines that the error bars come from"),
+    count("error_bar_draws", "1", "comparisons with other outlines that the error bars come from"),
 )
 
-COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE, *MOTION, *ERROR_BARS)
+COLUMNS = (*ABOUT_THE_PAIR, *FIELDS, *COSTS, *SETTINGS, *FEATURES, *RATES, *POSE, *MOTION, *VOLUME, *ERROR_BARS)
 BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 

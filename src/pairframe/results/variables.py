@@ -16,10 +16,12 @@ from pairframe.engines import Status, TraceRecord
 from pairframe.frame import GridTransform
 from pairframe.notices import Notice
 from pairframe.problem import TransportConfig
+from pairframe.results.column import Column
 from pairframe.results.error_bars import ErrorBars
-from pairframe.results.result import TransportResult, WorkMaps
+from pairframe.results.result import TransportResult
 from pairframe.results.row_units import column_unit
-from pairframe.results.schema import ADDED, FIELDS, SCHEMA_VERSION, Column
+from pairframe.results.schema import ADDED, FIELDS, SCHEMA_VERSION
+from pairframe.results.work_maps import WorkMaps
 from pairframe.types import Float
 
 if TYPE_CHECKING:
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 
 CANON = ("y_um", "x_um")
 WORK = ("work_y_um", "work_x_um")
+# Volumes have a third axis in front.
+CANON_3D, WORK_3D = ("z_um", *CANON), ("work_z_um", *WORK)
 COORDINATES = (*CANON, *WORK)
+ALL_COORDINATES = (*CANON_3D, *WORK_3D)
 # One array: creating files takes longer than solving small pairs.
 WORK_MAPS = "work_maps"
 # Only if the strain was computed.
@@ -41,6 +46,23 @@ LABELS = {
     WORK_MAPS: (*_PLAIN_WORK_MAPS, "velocity_dy", "velocity_dx"),
     STRAIN_MAPS: ("ddy_dy", "ddy_dx", "ddx_dy", "ddx_dx", "local_growth_rate"),
 }
+
+
+def labels_of(name: str, is_volume: bool) -> tuple[str, ...]:
+    """What lies along the first dimension of a variable that holds several maps."""
+    if name == WORK_MAPS and is_volume:
+        return (*_PLAIN_WORK_MAPS, "velocity_dz", "velocity_dy", "velocity_dx")
+    return LABELS[name]
+
+
+def canon_dims(transform: GridTransform) -> tuple[str, ...]:
+    """The dimensions of maps on the canonical image or volume."""
+    return CANON_3D if transform.is_volume else CANON
+
+
+def work_dims(transform: GridTransform) -> tuple[str, ...]:
+    """The dimensions of maps on the work grid."""
+    return WORK_3D if transform.is_volume else WORK
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +85,12 @@ class Variable:
         if isinstance(self.units, str):
             found = {"units": self.units, **found}
         else:
-            found |= {"labels": " ".join(LABELS[self.name]), "units_of_labels": "; ".join(self.units)}
-        if self.name in COORDINATES:
-            found["axis"] = "Y" if "y_um" in self.name else "X"
+            found |= {
+                "labels": " ".join(labels_of(self.name, "work_z_um" in self.dims)),
+                "units_of_labels": "; ".join(self.units),
+            }
+        if self.name in ALL_COORDINATES:
+            found["axis"] = self.name.removesuffix("_um")[-1].upper()
         return found
 
 
@@ -75,18 +100,20 @@ def variables_of(result: TransportResult) -> list[Variable]:
     cost_um = f"pixel mass {unit}^2" if power == 2 else f"pixel mass {unit}"
     mass, velocity = "pixel mass", result.velocity_field
     found = _coordinates(transform)
+    components = [("velocity_dz", velocity[..., 0], unit, "displacement towards higher planes; NaN where unknown")]
     for name, values, units, meaning in (
         ("mass_source", transform.rasterize_to_canon(work.mass_source), mass, "source mass per pixel"),
         ("mass_target", transform.rasterize_to_canon(work.mass_target), mass, "target mass per pixel"),
         ("mass_created", result.mass_created, mass, "created mass per pixel"),
         ("mass_destroyed", result.mass_destroyed, mass, "destroyed mass per pixel"),
-        ("velocity_dy", velocity[..., 0], unit, "displacement down; NaN where unknown"),
-        ("velocity_dx", velocity[..., 1], unit, "displacement to the right; NaN where unknown"),
+        *(components if transform.is_volume else []),
+        ("velocity_dy", velocity[..., -2], unit, "displacement down; NaN where unknown"),
+        ("velocity_dx", velocity[..., -1], unit, "displacement to the right; NaN where unknown"),
         ("cost_source", result.cost_source, cost_um, "transport cost at the source pixel"),
         ("cost_target", result.cost_target, cost_um, "transport cost at the target pixel"),
     ):
-        found.append(Variable(name, CANON, values, units, meaning))
-    found.append(_work_maps(work, power))
+        found.append(Variable(name, canon_dims(transform), values, units, meaning))
+    found.append(_work_maps(work, power, ("work_map", *work_dims(transform))))
     if work.strain is not None:
         found += _strain_variables(result)
     return found
@@ -126,7 +153,7 @@ def history_of(result: TransportResult) -> dict[str, str]:
 
 def result_from(variables: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> TransportResult:
     """The result whose `variables_of`, `attributes_of` and `history_of` these are."""
-    work = dict(zip(LABELS[WORK_MAPS], variables[WORK_MAPS], strict=True))
+    work = dict(zip(labels_of(WORK_MAPS, "velocity_dz" in variables), variables[WORK_MAPS], strict=True))
     scalars: dict[str, Any] = {column.name: _from_plain(column, attributes) for column in FIELDS}
     config = TransportConfig.from_json(attributes["config"])
     arrays = ("mass_created", "mass_destroyed", "cost_source", "cost_target")
@@ -178,16 +205,17 @@ def _error_bars(attributes: Mapping[str, Any]) -> ErrorBars | None:
 
 
 def _velocity(maps: Mapping[str, NDArray[Any]]) -> Float:
-    return np.stack([maps["velocity_dy"], maps["velocity_dx"]], axis=-1)
+    names = ("velocity_dz", "velocity_dy", "velocity_dx")
+    return np.stack([maps[name] for name in names if name in maps], axis=-1)
 
 
-def _work_maps(work: WorkMaps, power: int) -> Variable:
-    """All maps on the work grid, (10, Hw, Ww); displacements are NaN where unknown."""
+def _work_maps(work: WorkMaps, power: int, dims: tuple[str, ...]) -> Variable:
+    """All maps on the work grid, (10, Hw, Ww), or (11, Zw, Yw, Xw); displacements are NaN where unknown."""
     values = np.stack([getattr(work, name) for name in _PLAIN_WORK_MAPS] + [*np.moveaxis(work.velocity_px, -1, 0)])
     cost = "pixel mass work px^2" if power == 2 else "pixel mass work px"
-    units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px",) * 2)
+    units = (*("pixel mass",) * 4, *(cost,) * 2, *("work cost",) * 2, *("work px",) * (len(dims) - 1))
     meaning = "maps per work pixel; potentials are NaN off the masks, displacements where unknown"
-    return Variable(WORK_MAPS, DIMS[WORK_MAPS], values, units, meaning)
+    return Variable(WORK_MAPS, dims, values, units, meaning)
 
 
 def _strain_variables(result: TransportResult) -> list[Variable]:
@@ -227,14 +255,15 @@ def _strain(variables: Mapping[str, NDArray[Any]]) -> dict[str, Float]:
 
 
 def _coordinates(transform: GridTransform) -> list[Variable]:
-    """Centres of the pixels, um (px without a pixel size) from the canvas's upper left corner."""
-    (hc, wc), (hw, ww) = transform.canon_shape_hw, transform.work_shape_hw
-    size, unit = transform.units.px_size, transform.units.length
-    work_y = transform.work_to_canon_yx(np.stack([np.arange(hw) + 0.5, np.zeros(hw)], axis=-1))[:, 0]
-    work_x = transform.work_to_canon_yx(np.stack([np.zeros(ww), np.arange(ww) + 0.5], axis=-1))[:, 1]
-    centres = ((np.arange(hc) + 0.5) * size, (np.arange(wc) + 0.5) * size, work_y * size, work_x * size)
-    meanings = ("down from the top edge", "right from the left edge") * 2
-    return [
-        Variable(name, (name,), values, unit, f"centres of the {'work ' * (name in WORK)}pixels, {meaning}")
-        for name, values, meaning in zip(COORDINATES, centres, meanings, strict=True)
-    ]
+    """Centres of the pixels, um (px without a pixel size) from the canvas's upper left corner, in a volume of its first plane."""
+    unit, n_axes = transform.units.length, transform.n_axes
+    meanings = ("up from the first plane", "down from the top edge", "right from the left edge")[-n_axes:]
+    found = []
+    for kind, names in (("", canon_dims(transform)), ("work ", work_dims(transform))):
+        for axis, (name, meaning) in enumerate(zip(names, meanings, strict=True)):
+            n = (transform.work_shape_hw if kind else transform.canon_shape_hw)[axis]
+            points = np.zeros((n, n_axes))
+            points[:, axis] = np.arange(n) + 0.5
+            centres = (transform.work_to_canon_yx(points) if kind else points)[:, axis] * transform.px_sides_um[axis]
+            found.append(Variable(name, (name,), centres, unit, f"centres of the {kind}pixels, {meaning}"))
+    return found

@@ -12,6 +12,7 @@ from pairframe.testing.planted_cohort import PlantedFrame, planted_cohort
 from pairframe.testing.problems import CASES, Case
 from pairframe.testing.shapes import disc, embryo, growing_embryo, tiny_and_huge_embryo, turned_embryo
 from pairframe.testing.symmetric import SymmetricPair, symmetric_pair
+from pairframe.testing.volumes import ball, growing_tube
 
 __all__ = [
     "CASES",
@@ -25,10 +26,12 @@ __all__ = [
     "PlantedPair",
     "SymmetricPair",
     "agreement",
+    "ball",
     "cell_scene",
     "disc",
     "embryo",
     "growing_embryo",
+    "growing_tube",
     "planted_cohort",
     "planted_pair",
     "symmetric_pair",

@@ -8,6 +8,7 @@ import numpy as np
 
 from pairframe.engines import Solution
 from pairframe.maps import FeasiblePart, PlanOperator, displacement, feasible_part
+from pairframe.results.features import lengths_of
 from pairframe.types import Float
 
 
@@ -72,8 +73,8 @@ def _displacements(ours: FeasiblePart, theirs: FeasiblePart) -> tuple[float, flo
     (field, valid), (true_field, true_valid) = (displacement(part) for part in (ours, theirs))
     on = valid & true_valid
     weight, field, true_field = theirs.left[on], field[on], true_field[on]
-    mean_length = (weight * np.hypot(*true_field.T)).sum()
-    difference = (weight * np.hypot(*(field - true_field).T)).sum() / max(mean_length, weight.sum())
+    mean_length = (weight * lengths_of(true_field)).sum()
+    difference = (weight * lengths_of(field - true_field)).sum() / max(mean_length, weight.sum())
     squares = [(weight * (f * f).sum(axis=1)).sum() for f in (field, true_field)]
     if not all(squares):
         return float(difference), 0.0 if squares[0] == squares[1] else 1.0

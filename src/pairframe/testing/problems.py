@@ -96,6 +96,19 @@ def feature(kinds: tuple[str, str], reference: str = "heat", metric: str = "sqeu
     return Case(f"{kinds[0]}/{kinds[1]}, {reference}, {metric}", state)
 
 
+def volume(kinds: tuple[str, str], reference: str = "heat") -> Case:
+    """Random masses with holes on 4 x 5 x 6 voxels of 2.5 x 1 x 1, total 1 against 2: the same in a volume."""
+
+    def state() -> TransportProblem:
+        rng = np.random.default_rng(12)
+        a, b = ((rng.random((4, 5, 6)) + 0.05) * (rng.random((4, 5, 6)) < 0.7) for _ in range(2))
+        b *= (1.0 if kinds == ("balanced", "balanced") else 2.0) * a.sum() / b.sum()
+        penalty_a, penalty_b = (penalty_of(kind, lam) for kind, lam in zip(kinds, (20.0, 35.0), strict=True))
+        return TransportProblem(a, b, 5.0, penalty_a, penalty_b, reference=reference, spacing=(2.5, 1.0, 1.0))
+
+    return Case(f"a volume, {kinds[0]}/{kinds[1]}, {reference}", state)
+
+
 def _joint(
     a: Float, b: Float, epsilon: float, penalty_a: Penalty, penalty_b: Penalty, reference: str
 ) -> TransportProblem:
@@ -115,4 +128,8 @@ FEATURES = (
     feature(("kl", "kl"), metric="euclidean"),
     feature(("balanced", "balanced"), "product", "euclidean"),
 )
-CASES = (*RAW, *CANONICAL, *FEATURES)
+VOLUMES = (
+    *(volume(("kl", "kl"), reference) for reference in ("heat", "product", "counting")),
+    *(volume(kinds) for kinds in (("balanced", "balanced"), ("partial", "partial"), ("tv", "tv"), ("kl", "balanced"))),
+)
+CASES = (*RAW, *CANONICAL, *VOLUMES, *FEATURES)

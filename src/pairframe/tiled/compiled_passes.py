@@ -13,7 +13,7 @@ from pairframe.tiled.passes import (
     plan_transposed_times,
     rows_then_cols,
 )
-from pairframe.tiled.small.solve import run, run_symmetric
+from pairframe.tiled.small.solve import solve_small, solve_small_symmetric, stored_plan
 
 __all__ = [
     "accumulate_cost_gradient",
@@ -25,6 +25,7 @@ __all__ = [
     "plan_times",
     "plan_transposed_times",
     "rows_then_cols",
-    "run",
-    "run_symmetric",
+    "solve_small",
+    "solve_small_symmetric",
+    "stored_plan",
 ]

@@ -93,7 +93,7 @@ class Loop:
 
         `progress` is called at every check.
         """
-        compiled: Callable[..., State] | None = getattr(self.passes, "run", None)
+        compiled: Callable[..., State] | None = getattr(self.passes, "solve_small", None)
         if compiled is not None and relax == 1.0 and progress is None:
             return compiled(self, stopping, start, recorder)
         loop = self.with_stored_cost()
@@ -149,7 +149,7 @@ class Loop:
 
         This takes tens of passes on problems for which alternating updates may take thousands.
         """
-        compiled: Callable[..., State] | None = getattr(self.passes, "run_symmetric", None)
+        compiled: Callable[..., State] | None = getattr(self.passes, "solve_small_symmetric", None)
         if compiled is not None:
             return compiled(self, stopping)
         loop = self.with_stored_cost()

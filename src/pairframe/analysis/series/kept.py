@@ -56,6 +56,8 @@ class SeriesFrames:
 
 def check_areas(cohort: Cohort) -> None:
     """Refuse a cohort whose masses are no areas, or whose lengths have two units."""
+    if any(row["canon_depth_px"] is not None for row in cohort.rows):
+        raise CohortError("series of images", "volumes", "series are for images; use the table of the volumes")
     modes = {str(json_of(row["config_json"], {}).get("mass_mode", "uniform")) for row in cohort.rows if is_known(row)}
     for mode in sorted(modes):
         if not MassMode.parse(mode).is_area:

@@ -137,7 +137,7 @@ def place_reference(ref: ReferenceRef, mask_id: str | None, settings: AlignSetti
         raise AlignError(
             f"a reference of at least {FEWEST_PX} pixels", f"{mask.area_px}", "give another reference", "reference"
         )
-    px_size_um = mask.px_size_um if settings.px_size_um is None else settings.px_size_um
+    px_size_um = mask.image_px_size_um if settings.px_size_um is None else settings.px_size_um
     canvas = Canvas(settings.canvas_hw, Units(px_size_um).px_size)
     if mask_id is None or settings.kind == "shift":
         own = np.array(mask.shape_hw) * Units(mask.px_size_um).px_size

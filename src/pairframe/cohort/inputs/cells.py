@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +17,11 @@ from pairframe.cohort.inputs.tasks import MaskRef
 from pairframe.errors import InputError, ManifestError, PixelSizeError
 from pairframe.masks import CocoRle
 from pairframe.masks.spec import needs_size
-from pairframe.units import checked_px_size
+from pairframe.units import PxSize, checked_px_sides, checked_px_size
 
 _LIST = re.compile(r"\[[0-9,\s]*\]")  # no compressed text ends with "]": a digit would have to follow
 _LETTERS = re.compile(r"[0-o]+")  # of compressed run lengths: neither a dot nor a slash
+_NUMBER = re.compile(r"[0-9.eE+-]*[0-9]\.?")
 _PATH_COLUMNS = ("path", "source", "target")
 
 
@@ -97,16 +99,21 @@ class MaskCells:
             )
         return whole[0], whole[1]
 
-    def _px_size(self, line: Line, ref: MaskRef) -> float | None:
+    def _px_size(self, line: Line, ref: MaskRef) -> PxSize | None:
         column = self.columns.height_um or self.columns.px_size_um
         value = None if column is None else line.cells.get(column)
         if value is None:
             return None
+        if isinstance(value, str) and value.count(",") == 2 and self.columns.height_um is None:
+            value = value.strip("()[] ")
+            sides = [float(side) if _NUMBER.fullmatch(side.strip()) else math.nan for side in value.split(",")]
+            with suppress(PixelSizeError):
+                return checked_px_sides(sides)
         try:
             number = checked_px_size(float(value) if not isinstance(value, bool) else math.nan)
         except (ValueError, PixelSizeError) as error:
             raise ManifestError(
-                f"{column} to be a positive number of micrometres, with a decimal point, or empty",
+                f"{column} to be a positive number of micrometres, with a decimal point, or empty (Z,Y,X for a voxel)",
                 f"{value!r} in {line.where}",
                 "correct the cell",
             ) from error

@@ -19,6 +19,7 @@ from pairframe.cohort.inputs.tasks import FileDigest, MaskRef, PairTask
 from pairframe.errors import InputError
 from pairframe.masks import parse_spec
 from pairframe.problem import TransportConfig
+from pairframe.units import PxSize
 
 MISSING, NO_FILE = "missing", "neither a file nor a folder"
 _KEY_VERSION = 2
@@ -111,7 +112,7 @@ def is_reachable(task: PairTask) -> bool:
     return True
 
 
-def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | float | None, ...]:
+def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | PxSize | None, ...]:
     """The content of a mask: the digest of its file, the page and label, and the pixel size; not the place of the file."""
     if mask.rle is not None:
         return "coco-rle", mask.rle.sha256, mask.px_size_um

@@ -6,11 +6,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pairframe.errors import ManifestError, MaskError, StoreRowError
 from pairframe.masks import CocoRle, Mask, canvas_shape, read_mask
 from pairframe.notices import Notice
+from pairframe.pipeline.read import volume_options
+from pairframe.problem import TransportConfig
 from pairframe.results.schema import BY_NAME, checked_extra
+from pairframe.units import PxSize
 
 Scalar = str | int | float | bool | None
 MAX_ID_LENGTH = 200
@@ -44,8 +48,8 @@ class MaskRef:
         As for `read_mask`, with an absolute path.
     named : str
         As the manifest names it.
-    px_size_um : float, optional
-        Side of a pixel, if the manifest has it.
+    px_size_um : float or (float, float, float), optional
+        Side of a pixel, or sides (z, y, x) of a voxel, if the manifest has it.
     rle : CocoRle, optional
         The mask itself, if the manifest holds it; then `spec` only names its cell.
     shape_hw : (H, W), optional
@@ -58,14 +62,14 @@ class MaskRef:
 
     spec: str
     named: str
-    px_size_um: float | None = None
+    px_size_um: PxSize | None = None
     rle: CocoRle | None = None
     shape_hw: tuple[int, int] | None = None
     failure: str | None = None
     digest: FileDigest | None = field(default=None, compare=False, repr=False)
 
-    def read(self, *, density: bool = False) -> Mask:
-        """The mask; grey values as mass per pixel if `density` is true."""
+    def read(self, *, density: bool = False, config: TransportConfig | None = None) -> Mask:
+        """The mask; grey values as mass per pixel if `density` is true, as a volume if the config says so."""
         if self.failure is not None:
             raise MaskError(
                 f"the aligned mask {self.named!r}",
@@ -73,7 +77,10 @@ class MaskRef:
                 "correct it and align again, or leave the frame out of the table",
             )
         if self.rle is None:
-            return read_mask(self.spec, px_size_um=self.px_size_um, density=density, shape_hw=self.shape_hw)
+            options: dict[str, Any] = {"px_size_um": self.px_size_um} | (
+                {} if config is None else volume_options(config)
+            )
+            return read_mask(self.spec, density=density, shape_hw=self.shape_hw, **options)
         try:
             return Mask(self.rle.decode(), px_size_um=self.px_size_um, source=self.named, density=density)
         except MaskError as error:

@@ -66,10 +66,13 @@ def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
     is_density = config.mass.takes_density
     try:
         a, b = (
-            mass_density(cleaned(mask.read(density=is_density), config), config.mass_mode)
+            mass_density(cleaned(mask.read(density=is_density, config=config), config), config.mass_mode)
             for mask in (task.source, task.target)
         )
-        return frame_of(a, b, config).work_shape_hw
+        if a.ndim != 2:
+            return None
+        height, width = frame_of(a, b, config).work_shape_hw
+        return height, width
     except _UNREADABLE:
         return None
 

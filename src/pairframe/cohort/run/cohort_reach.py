@@ -109,13 +109,16 @@ def _settings(config: TransportConfig) -> list[object]:
 def _reach_of_mask(ref: MaskRef, config: TransportConfig) -> tuple[float, Units] | None:
     """The reach of a mask alone, and its units; None for an empty mask, or one that cannot be read: its pair says why."""
     try:
-        mask = cleaned(ref.read(density=config.mass.takes_density), config)
+        mask = cleaned(ref.read(density=config.mass.takes_density, config=config), config)
         px_size_um = config.px_size_um or mask.px_size_um
         density = mass_density(mask, config.mass_mode, px_size_um)
         if not density.any():
             return None
-        scales = Scales(px_size_um or 1.0, config.downsample_factor, config.coord_scale, config.metric)
-        return default_reach_um(config, scales, typical_length(density) * scales.px_size_um), Units(px_size_um)
+        units = Units(px_size_um, density.ndim)
+        spacing = units.spacing if density.ndim == 3 else ()
+        scales = Scales(units.px_size, config.downsample_factor, config.coord_scale, config.metric, spacing)
+        length_um = typical_length(density, spacing=spacing) * scales.px_size_um
+        return default_reach_um(config, scales, length_um), units
     except (PairframeError, OSError, MemoryError):
         return None
 

@@ -28,24 +28,25 @@ class MaskCache:
         """Source and target of a pair; a mask of the previous pair is not read again unless its file has changed."""
         is_density = config.mass.takes_density
         refs = (task.source, task.target)
-        keys = [self._key(ref, is_density) for ref in refs]
+        kind = (is_density, config.volume, config.px_size_um if config.volume else None)
+        keys = [self._key(ref, kind) for ref in refs]
         previous = self._masks
         masks = [
-            previous[key] if key in previous else ref.read(density=is_density)
+            previous[key] if key in previous else ref.read(density=is_density, config=config)
             for key, ref in zip(keys, refs, strict=True)
         ]
         # A file that changed while it was read is not kept: its content may be of neither version.
         self._masks = {
             key: mask
             for key, mask, ref in zip(keys, masks, refs, strict=True)
-            if key is not None and key == self._key(ref, is_density)
+            if key is not None and key == self._key(ref, kind)
         }
         return masks[0], masks[1]
 
-    def _key(self, ref: MaskRef, is_density: bool) -> Hashable:
+    def _key(self, ref: MaskRef, kind: Hashable) -> Hashable:
         """Identify a mask by content, because a file may change between two pairs; None if it cannot be read now."""
         try:
             content = side_content(ref, self._digests)
         except OSError:
             return None
-        return None if content[0] == MISSING else (content, is_density)
+        return None if content[0] == MISSING else (content, kind)

@@ -38,6 +38,7 @@ _LIKELY = 0.1  # of tol: the residual at which the gap is likely to be within to
 _MOST_AHEAD, _LEAST_AHEAD = 0.1, 0.8  # shares of a residual at which the certificate is computed again
 _MOST_AHEAD_PINNED = 1e-4  # the gap of a bounded potential is linear in the residual, which makes it easy to foresee
 _SYMMETRIC_AHEAD = 0.05  # of tol: nothing is moved, so the gap of a self-problem is relative to little
+_LAST_DIGITS = 1e-11  # a residual that rounding allows for certain
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
 _DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
@@ -115,7 +116,9 @@ class _Solve:
         self._coarse_sums = 0.0
         self._earlier_sums = 0  # on the full grid at larger epsilons
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins
-        self._goal = options.tol * (_SYMMETRIC_AHEAD if self._pins and problem.is_symmetric else 1.0)
+        self._goal = options.tol
+        if self._pins and problem.is_symmetric:
+            self._goal = max(_SYMMETRIC_AHEAD * options.tol, min(options.tol, _LAST_DIGITS))
         self._certificate: Certificate | None = None
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairframe.masks.readers.base import ImageSource, SizeYX
+from pairframe.masks.readers.nifti import open_nifti
 from pairframe.masks.readers.numpy_files import open_npy, open_npz
 from pairframe.masks.readers.outlines import Reader, read_geojson, read_roi, read_roi_set
 from pairframe.masks.readers.png import open_png
@@ -32,6 +33,8 @@ FORMATS = {
     ".npy": Format(open_npy),
     ".npz": Format(open_npz, has_inner_paths=True),
     ".zarr": Format(open_zarr, has_inner_paths=True),
+    ".nii": Format(open_nifti),
+    ".nii.gz": Format(open_nifti),
 }
 # Outlines do not know the size of their image.
 OUTLINES: dict[str, Reader] = {".roi": read_roi, ".zip": read_roi_set, ".geojson": read_geojson}

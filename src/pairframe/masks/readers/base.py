@@ -43,6 +43,13 @@ class ImageSource:
         If labels were opened by default, the inner path of the image that may hold a density.
     is_coverage : bool
         Whether the file says that its values are the shares of pixels that a mask covers.
+    is_volume : bool
+        Whether the metadata says that the last axis before the pages' own is depth, in a way that can be relied on.
+    plane_distance_um : callable
+        Page index to the distance of its plane to the next one in micrometres; None if the file does not say.
+    read_volume : callable or None
+        Index of a volume, into the axes before the last three, to a (Z, Y, X) array; for files in which planes are stored
+        together.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +61,9 @@ class ImageSource:
     instead_of_labels: str | None = None
     is_coverage: bool = False
     axes: str | None = None
+    is_volume: bool = False
+    plane_distance_um: Callable[[int], float | None] = lambda page: None
+    read_volume: Callable[[int], NDArray[Any]] | None = None
 
     @property
     def page_count(self) -> int:

@@ -28,7 +28,7 @@ from pairframe.masks.readers.base import (
     grey_from_channels,
     require_few_channels,
 )
-from pairframe.masks.readers.units import size_yx_um
+from pairframe.masks.readers.units import length_um, size_yx_um
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPageSeries
@@ -82,7 +82,10 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
             px_size_yx_um=lambda page: _px_size_yx_um(tiff, series, page // pages_each, path),
             is_coverage=np.dtype(first.dtype).kind == "f" and COVERAGE_NOTE in (tiff.ome_metadata or ""),
             decoded_px=page_px * keyframe.samplesperpixel if one_by_one or first.is_truncated else first.size,
-            axes=_axes(first, len(shape)) if len(series) == 1 else None,
+            axes=(axes := _axes(first, len(shape)) if len(series) == 1 else None),
+            # ImageJ calls the pages of any stack slices; OME means depth when it says so.
+            is_volume=bool(tiff.is_ome) and axes is not None and axes.endswith("ZYX"),
+            plane_distance_um=lambda page: _plane_distance_um(tiff),
         )
 
 
@@ -166,12 +169,25 @@ def _px_size_yx_um(tiff: TiffFile, series: list[TiffPageSeries], which: int, pat
     return size
 
 
-def _ome_sizes(xml: str) -> list[SizeYX | None]:
-    """The pixel size of each image, in the order of the metadata."""
+def _plane_distance_um(tiff: TiffFile) -> float | None:
+    """Distance of neighbouring planes of the first image, as OME or ImageJ has it."""
+    if tiff.is_ome and tiff.ome_metadata:
+        node = next(iter(_ome_pixels(tiff.ome_metadata)), None)
+        return None if node is None else length_um(node.get("PhysicalSizeZ"), node.get("PhysicalSizeZUnit", "\u00b5m"))
+    metadata = (tiff.imagej_metadata or {}) if tiff.is_imagej else {}
+    return length_um(metadata.get("spacing"), metadata.get("zunit", metadata.get("unit")))
+
+
+def _ome_pixels(xml: str) -> list[ElementTree.Element]:
     try:
-        nodes = [node for node in ElementTree.fromstring(xml).iter() if node.tag.endswith("}Pixels")]
+        return [node for node in ElementTree.fromstring(xml).iter() if node.tag.endswith("}Pixels")]
     except ElementTree.ParseError as error:
         raise ValueError(f"OME-XML that does not parse: {error}") from error
+
+
+def _ome_sizes(xml: str) -> list[SizeYX | None]:
+    """The pixel size of each image, in the order of the metadata."""
+    nodes = _ome_pixels(xml)
     # The schema says that a missing unit is the micrometre.
     sides = [
         [(node.get(f"PhysicalSize{axis}"), node.get(f"PhysicalSize{axis}Unit", "\u00b5m")) for axis in ("Y", "X")]

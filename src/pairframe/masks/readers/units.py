@@ -45,15 +45,16 @@ def micrometres_in(unit: object) -> float | None:
 
 def size_yx_um(size_y: Any, unit_y: object, size_x: Any, unit_x: object) -> tuple[float, float] | None:
     """Return the pixel size in micrometres, or None unless both sides are known and sane."""
-    sides = []
-    for size, unit in ((size_y, unit_y), (size_x, unit_x)):
-        factor = micrometres_in(unit)
-        try:
-            side = float(size) * factor if factor is not None else math.nan
-        except (TypeError, ValueError):
-            return None
-        # Programs that do not know the size write 0 or NaN.
-        if not math.isfinite(side) or side <= 0:
-            return None
-        sides.append(side)
-    return sides[0], sides[1]
+    y, x = length_um(size_y, unit_y), length_um(size_x, unit_x)
+    return None if y is None or x is None else (y, x)
+
+
+def length_um(size: Any, unit: object) -> float | None:
+    """Return a length in micrometres, or None unless it is known and sane."""
+    factor = micrometres_in(unit)
+    try:
+        side = float(size) * factor if factor is not None else math.nan
+    except (TypeError, ValueError):
+        return None
+    # Programs that do not know the size write 0 or NaN.
+    return side if math.isfinite(side) and side > 0 else None

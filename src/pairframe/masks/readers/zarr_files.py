@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from pairframe.errors import FileError, MaskError
 from pairframe.masks.readers.base import ImageSource, SizeYX, file_errors
-from pairframe.masks.readers.units import size_yx_um
+from pairframe.masks.readers.units import length_um, size_yx_um
 
 if TYPE_CHECKING:
     from zarr import Array, Group
@@ -38,7 +39,7 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
         with warnings.catch_warnings():
             # Zarr warns about every file that is not its own, such as .DS_Store.
             warnings.simplefilter("ignore", UserWarning)
-            array, px_size_yx_um, instead_of_labels = _find_array(zarr.open(store, mode="r"), path, inner)
+            array, level, instead_of_labels = _find_array(zarr.open(store, mode="r"), path, inner)
         shape = tuple(array.shape)
         _require_few_chunks(array, path)
         store.most_bytes += _most_chunk_bytes(array)
@@ -48,16 +49,40 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
             whole: list[int | slice] = [slice(None), slice(None)]
             return np.asarray(array[tuple(index + whole)])
 
+        def read_volume(which: int) -> NDArray[Any]:
+            index = [int(i) for i in np.unravel_index(which, shape[:-3])] if shape[:-3] else []
+            whole: list[int | slice] = [slice(None)] * 3
+            return np.asarray(array[tuple(index + whole)])
+
         # All chunks that overlap the page are decoded completely.
         decoded_px = max(math.prod(array.chunks), math.prod(array.chunks[:-2]) * math.prod(shape[-2:]))
         yield ImageSource(
             shape,
             np.dtype(array.dtype),
             read_page,
-            px_size_yx_um=lambda page: px_size_yx_um,
+            px_size_yx_um=lambda page: level.px_size_yx_um,
             decoded_px=decoded_px,
             instead_of_labels=instead_of_labels,
+            axes=level.axes if level.axes is not None and len(level.axes) == len(shape) else None,
+            is_volume=level.axes is not None and len(level.axes) == len(shape) and level.axes.endswith("ZYX"),
+            plane_distance_um=lambda page: level.plane_distance_um,
+            read_volume=read_volume,
         )
+
+
+@dataclass(frozen=True)
+class _Level:
+    """What the metadata of a multiscale image say about one of its levels.
+
+    Attributes
+    ----------
+    axes : str, optional
+        Letters of the axes, such as ``TZYX``; None if one of them has a longer name, or none at all.
+    """
+
+    px_size_yx_um: SizeYX | None = None
+    plane_distance_um: float | None = None
+    axes: str | None = None
 
 
 def _require_few_chunks(array: Array[Any], path: Path) -> None:
@@ -78,34 +103,32 @@ def _most_chunk_bytes(array: Array[Any]) -> int:
     return 2 * decoded_bytes
 
 
-def _find_array(
-    node: Array[Any] | Group, path: Path, inner: str | None
-) -> tuple[Array[Any], SizeYX | None, str | None]:
+def _find_array(node: Array[Any] | Group, path: Path, inner: str | None) -> tuple[Array[Any], _Level, str | None]:
     """Walk from the root to the array and read its pixel size on the way.
 
     The third value is the inner path of the image if labels were opened by default.
     """
     import zarr
 
-    size: SizeYX | None = None
+    level = _Level()
     instead_of_labels: str | None = None
     for name in _safe_parts(inner, path):
         if isinstance(node, zarr.Array) or name not in node:
             raise _choose(path, f"{inner!r}", "" if isinstance(node, zarr.Array) else node.path, _members(node))
-        size = _level_size(node, name, path)
+        level = _level(node, name, path)
         node = node[name]
     while not isinstance(node, zarr.Array):
         name = _default_member(node, path)
         if name == "labels":
             image = _finest_level(node) or next(iter(sorted(node.array_keys())), "IMAGE")
             instead_of_labels = "/".join(part for part in (path.name, node.path, image) if part)
-        size = _level_size(node, name, path)
+        level = _level(node, name, path)
         for part in _safe_parts(name, path):
             child = node[part] if isinstance(node, zarr.Group) else None
             if child is None:
                 raise KeyError(name)
             node = child
-    return node, size, instead_of_labels
+    return node, level, instead_of_labels
 
 
 def _default_member(group: Group, path: Path) -> str:
@@ -158,12 +181,12 @@ def _ome_attributes(group: Group) -> Mapping[str, Any]:
     return ome if isinstance(ome, dict) else attributes
 
 
-def _level_size(group: Array[Any] | Group, name: str, path: Path) -> SizeYX | None:
-    """Return the pixel size of level ``name`` of a multiscale image, (y, x) in micrometres."""
+def _level(group: Array[Any] | Group, name: str, path: Path) -> _Level:
+    """Return the axes and the pixel size of level ``name`` of a multiscale image."""
     import zarr
 
     if isinstance(group, zarr.Array):
-        return None
+        return _Level()
     for image in _ome_attributes(group).get("multiscales", []):
         level = next((level for level in image["datasets"] if level.get("path") == name), None)
         axes = image.get("axes", [])
@@ -173,15 +196,20 @@ def _level_size(group: Array[Any] | Group, name: str, path: Path) -> SizeYX | No
         # Before NGFF 0.4 axes were bare strings, without a unit.
         if not all(isinstance(axis, dict) for axis in axes):
             continue
-        scale_yx = np.ones(2)
+        letters = "".join(str(axis.get("name")) for axis in axes).upper()
+        known = letters if len(letters) == len(axes) else None
+        scale = np.ones(len(axes))
         scaled = False
         for transform in (*level.get("coordinateTransformations", []), *image.get("coordinateTransformations", [])):
             if transform.get("type") == "scale":
-                scale_yx *= np.asarray(transform["scale"][-2:], float)
+                scale *= np.asarray(transform["scale"], float)
                 scaled = True
-        if scaled:
-            return size_yx_um(scale_yx[0], axes[-2].get("unit"), scale_yx[1], axes[-1].get("unit"))
-    return None
+        if not scaled:
+            return _Level(axes=known)
+        size = size_yx_um(scale[-2], axes[-2].get("unit"), scale[-1], axes[-1].get("unit"))
+        is_deep = known is not None and known.endswith("ZYX")
+        return _Level(size, length_um(scale[-3], axes[-3].get("unit")) if is_deep else None, known)
+    return _Level()
 
 
 def _require_rows_and_columns_last(axes: list[Any], path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.frame import BoxYX, GridTransform
+from pairframe.frame import Box, BoxYX, GridTransform
 from pairframe.report.style import BUCKET_COLOUR, CROP_COLOUR, SOURCE_COLOUR, TARGET_COLOUR, add_scale_bar
 from pairframe.report.view import tint
 
@@ -61,12 +61,12 @@ def frame_overview(
     return ax
 
 
-def _draw_box(ax: Axes, box: BoxYX, colour: str, label: str, linestyle: str = "-") -> None:
+def _draw_box(ax: Axes, box: Box, colour: str, label: str, linestyle: str = "-") -> None:
     ys, xs = [box.y0, box.y0, box.y1, box.y1, box.y0], [box.x0, box.x1, box.x1, box.x0, box.x0]
     ax.plot(xs, ys, color=colour, lw=2, linestyle=linestyle, label=label)
 
 
-def _draw_work_grid(ax: Axes, crop: BoxYX, s: int) -> None:
+def _draw_work_grid(ax: Axes, crop: Box, s: int) -> None:
     """The work pixels' edges; every k-th only when they would turn into a grey sheet."""
     every = s * max(1, -(-max(crop.h, crop.w) // (s * MAX_GRID_LINES)))
     ys, xs = np.arange(crop.y0, crop.y1 + 1, every), np.arange(crop.x0, crop.x1 + 1, every)

@@ -180,7 +180,8 @@ def _unmoved(result: TransportResult) -> Similarity:
 def _fitted(result: TransportResult) -> Similarity:
     """Shift, turn and scale of the moved mass."""
     motion = result.motion
-    return Similarity(motion.turn_deg, motion.shift_yx, False, motion.scale, motion.centre_yx)
+    (dy, dx), (y, x) = motion.shift_yx, motion.centre_yx
+    return Similarity(motion.turn_deg, (dy, dx), False, motion.scale, (y, x))
 
 
 def _corner_px(result: TransportResult) -> tuple[int, int]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from pairframe import files
 from pairframe.errors import OutputError
-from pairframe.report.images import fitted, resized, to_image
+from pairframe.report.figures.depth import plane_pictures, plane_sections
+from pairframe.report.images import fitted, resized, rim, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
 from pairframe.report.style import (
     CREATED_COLOUR,
@@ -26,6 +27,7 @@ from pairframe.report.style import (
 )
 from pairframe.report.view import UNFINISHED, compose, full_pixel_mass
 from pairframe.results import TransportResult
+from pairframe.results.formatting import in_words
 from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ FRAME_MS, END_MS = 80, 900
 def write_movie(result: TransportResult, path: str | os.PathLike[str], n: int = 24) -> Path:
     """Write the displacement interpolation as a movie of `n` frames: ``.gif``, or ``.apng``/``.png`` in full colour.
 
-    Grey mass travels, green mass is created, orange mass is destroyed; thin lines outline source and target.
+    Grey mass travels, green mass is created, orange mass is destroyed; thin lines outline source and target. The movie of a
+    volume walks through its planes.
     """
     path = files.checked_path(path, OutputError)
     form = FORMATS.get(path.suffix.lower())
@@ -73,6 +76,9 @@ def save_movie(pictures: Sequence[Image.Image], path: Path, form: str, durations
 
 def movie_frames(result: TransportResult, n: int) -> Iterator[Image.Image]:
     """The movie's pictures, one by one, with legend, time and scale bar."""
+    if result.transform.is_volume:
+        yield from _depth_frames(result)
+        return
     times = frame_times(n)
     way = Interpolation.of(result)
     full = full_pixel_mass(result) * result.transform.downsample_factor**2
@@ -93,28 +99,44 @@ def _rims(result: TransportResult) -> list[tuple[Bool, str]]:
 
 
 def _captioned(result: TransportResult, picture: Float, rims: list[tuple[Bool, str]], time: float) -> Image.Image:
-    from PIL import Image, ImageDraw
+    from PIL import Image
 
     image = fitted(to_image(picture), LONG_SIDE_PX)
     size, zoom = image.size, LONG_SIDE_PX / max(picture.shape[:2])
     for mask, colour in rims:
         grown = resized(Image.fromarray(mask.astype(np.uint8) * 255), size).point(lambda v: 255 * (v > 127))
-        image.paste(to_image(np.broadcast_to(rgb(colour), (1, 1, 3))).resize(size), mask=_rim(grown))
+        image.paste(to_image(np.broadcast_to(rgb(colour), (1, 1, 3))).resize(size), mask=rim(grown))
+    return _with_caption(result, image, result.transform.work_px_size_um / zoom, "moves", f"t = {time:.2f}")
+
+
+def _depth_frames(result: TransportResult) -> Iterator[Image.Image]:
+    cuts = plane_sections(result)
+    for cut, image in zip(cuts, plane_pictures(result, cuts, LONG_SIDE_PX), strict=True):
+        left, right, _, _ = cut.extent_um
+        where = f"z = {in_words(cut.at_um)} {result.units.length_text}"
+        yield _with_caption(result, image, (right - left) / image.width, "kept", where)
+
+
+def _with_caption(result: TransportResult, image: Image.Image, px_um: float, kept: str, when: str) -> Image.Image:
+    """A picture, whose pixels have the side `px_um`, above legend, scale bar and time or place."""
+    from PIL import Image, ImageDraw
+
+    size = image.size
     whole = Image.new("RGB", (max(size[0], NARROWEST_PX), size[1] + CAPTION_PX), "white")
     whole.paste(image, ((whole.width - size[0]) // 2, 0))
     draw = ImageDraw.Draw(whole)
     draw.line([(0, size[1]), (whole.width, size[1])], fill=(190, 190, 190))
-    _legend(draw, size[1] + 6)
-    _scale_and_time(draw, result, (whole.width, size[1] + 26), zoom, time)
+    _legend(draw, size[1] + 6, kept)
+    _scale_and_time(draw, result, (whole.width, size[1] + 26), px_um, when)
     if result.status in UNFINISHED:
         draw.rectangle((0, 0, whole.width, 17), fill=WARNING_COLOUR)
         draw.text((4, 1), f"not converged: {result.status}", fill="white", font=font(12))
     return whole
 
 
-def _legend(draw: ImageDraw.ImageDraw, top: int) -> None:
+def _legend(draw: ImageDraw.ImageDraw, top: int, kept: str) -> None:
     x = 8
-    for name, colour in (("moves", MOVED_COLOUR), ("created", CREATED_COLOUR), ("destroyed", DESTROYED_COLOUR)):
+    for name, colour in ((kept, MOVED_COLOUR), ("created", CREATED_COLOUR), ("destroyed", DESTROYED_COLOUR)):
         draw.rectangle((x, top + 2, x + 11, top + 12), fill=colour)
         draw.text((x + 16, top), name, fill="black", font=font(12))
         x += 26 + round(draw.textlength(name, font=font(12)))
@@ -125,24 +147,14 @@ def _legend(draw: ImageDraw.ImageDraw, top: int) -> None:
 
 
 def _scale_and_time(
-    draw: ImageDraw.ImageDraw, result: TransportResult, width_top: tuple[int, int], zoom: float, time: float
+    draw: ImageDraw.ImageDraw, result: TransportResult, width_top: tuple[int, int], px_um: float, when: str
 ) -> None:
     width, top = width_top
-    px_um = result.transform.work_px_size_um / zoom  # of one pixel of the picture
     length = round_length(0.25 * width * px_um)
     draw.rectangle((8, top + 6, 8 + round(length / px_um), top + 9), fill="black")
     text = f"{length:g} {result.units.length_text}"
     draw.text((14 + round(length / px_um), top), text, fill="black", font=font(12))
-    draw.text((width - 8, top), f"t = {time:.2f}", fill="black", font=font(12), anchor="ra")
-
-
-def _rim(mask: Image.Image) -> Image.Image:
-    """The outermost pixels of a mask, as a mask."""
-    from PIL import ImageChops, ImageFilter, ImageOps
-
-    # The edge of the frame is an edge of the mask too.
-    inner = ImageOps.expand(mask, border=1, fill=0).filter(ImageFilter.MinFilter(3))
-    return ImageChops.subtract(mask, inner.crop((1, 1, mask.width + 1, mask.height + 1)))
+    draw.text((width - 8, top), when, fill="black", font=font(12), anchor="ra")
 
 
 def one_palette(pictures: list[Image.Image]) -> list[Image.Image]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pairframe.engines import Status
 from pairframe.report.figures.arrows import velocity_arrows
+from pairframe.report.figures.headline import headline
 from pairframe.report.figures.panels import cost_source_map, created_map, destroyed_map, pair_overlay, speed_map
-from pairframe.report.style import SMALL_SIZE, WARNING_COLOUR
-from pairframe.report.view import UNFINISHED, is_area
+from pairframe.report.figures.volume import volume_figure, volume_size_in
 from pairframe.results import TransportResult
-from pairframe.results.formatting import in_words, minus, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Panel = Callable[..., "Axes"]
-LONGEST_NOTICE = 160
-CHARACTERS_PER_IN = 13  # of the headline
 
 
 def result_overview(result: TransportResult, figure: Figure) -> Figure:
@@ -30,15 +25,17 @@ def result_overview(result: TransportResult, figure: Figure) -> Figure:
     panels = (pair_overlay, velocity_arrows, created_map, destroyed_map)
     for panel, ax in zip(panels, figure.subplots(2, 2).ravel(), strict=True):
         panel(result, ax)
-    _headline(result, figure)
+    headline(result, figure)
     return figure
 
 
 def summary_figure(result: TransportResult, figure: Figure, *, frame_interval_min: float | None = None) -> Figure:
     """Six panels: the pair, how it moved and how far, what was created and destroyed, and the transport cost.
 
-    The minutes between the frames, if given, add a speed.
+    The minutes between the frames, if given, add a speed. A volume has panels of its own, see `volume_figure`.
     """
+    if result.transform.is_volume:
+        return volume_figure(result, figure)
     speed: Panel = partial(speed_map, frame_interval_min=frame_interval_min)
     rows, columns = _summary_grid(result)
     pairs: tuple[tuple[Panel, ...], ...] = (
@@ -53,12 +50,14 @@ def summary_figure(result: TransportResult, figure: Figure, *, frame_interval_mi
     panels = chain.from_iterable(pairs if columns == 2 else triples)
     for panel, ax in zip(panels, figure.subplots(rows, columns).ravel(), strict=True):
         panel(result, ax)
-    _headline(result, figure)
+    headline(result, figure)
     return figure
 
 
 def summary_size_in(result: TransportResult, width_in: float = 14.0) -> tuple[float, float]:
     """Width and height in inches of a figure that `summary_figure` fills well."""
+    if result.transform.is_volume:
+        return volume_size_in(result, width_in)
     crop = result.transform.pair_crop_box_yx
     rows, columns = _summary_grid(result)
     # Beside its picture a panel has a colour bar and its label, above and below it a title and a scale bar.
@@ -71,34 +70,3 @@ def _summary_grid(result: TransportResult) -> tuple[int, int]:
     """Rows and columns: wide frames get more of the width."""
     crop = result.transform.pair_crop_box_yx
     return (3, 2) if crop.w > 1.8 * crop.h else (2, 3)
-
-
-def _headline(result: TransportResult, figure: Figure) -> None:
-    unit, gap = result.units.length_text, minus(f"{result.relative_gap:.1e}")
-    mass_unit = "px" if is_area(result) else "of mass"
-    growth = "" if result.M_source == 0 else f" ({percent(result.M_target, result.M_source)} of the source)"
-    lines = [
-        f"source {in_words(result.M_source)}, target {in_words(result.M_target)} {mass_unit}{growth}; "
-        f"blur {in_words(result.blur_um)} {unit}, reach {in_words(result.reach_um)} {unit}",
-        f"{_solved(result)}, error at most {gap} of the cost that depends on the plan (relative gap); "
-        f"bias of the method {percent(result.noise_floor, 1.0)}",
-    ]
-    if result.status in (Status.empty_source, Status.empty_target):
-        lines[1] = f"{result.status}: nothing to solve"
-    elif result.status in UNFINISHED:
-        lines[1] = (
-            f"NOT CONVERGED ({result.status}), error up to {gap} of the plan's cost (relative gap): {result.status.advice}"
-        )
-    lines += [_shortened(f"{notice.severity}: {notice}") for notice in result.notices]
-    width = int(CHARACTERS_PER_IN * figure.get_figwidth())
-    lines = [textwrap.fill(line, width) for line in lines]
-    colour = WARNING_COLOUR if result.status in UNFINISHED or result.warnings else "black"
-    figure.suptitle("\n".join(lines), fontsize=SMALL_SIZE + 2, color=colour, parse_math=False)
-
-
-def _solved(result: TransportResult) -> str:
-    return "solved exactly, but read this: certified" if result.warnings else f"{result.status}: certified"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_NOTICE else f"{text[: LONGEST_NOTICE - 1]}…"

@@ -9,11 +9,11 @@ import numpy as np
 
 from pairframe.frame import GridTransform
 from pairframe.results.group import read_arrays
-from pairframe.results.variables import LABELS, WORK_MAPS
+from pairframe.results.variables import WORK_MAPS, labels_of
 from pairframe.types import Float
 
 _MASSES = ("mass_source", "mass_target", "mass_created", "mass_destroyed")
-_VELOCITY = ("velocity_dy", "velocity_dx")
+_VELOCITY = ("velocity_dz", "velocity_dy", "velocity_dx")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,8 @@ class LightResult:
 def read_light(path: Path, pair_id: str) -> LightResult:
     """Read the maps that the pictures show from a group; an error if they are missing, changed or of another pair."""
     attributes, arrays = read_arrays(path, pair_id, [WORK_MAPS])
-    work = dict(zip(LABELS[WORK_MAPS], arrays[WORK_MAPS], strict=True))
-    velocity_px = np.stack([work[name] for name in _VELOCITY], axis=-1)
+    transform = GridTransform.from_json(attributes["transform"])
+    work = dict(zip(labels_of(WORK_MAPS, transform.is_volume), arrays[WORK_MAPS], strict=True))
+    velocity_px = np.stack([work[name] for name in _VELOCITY if name in work], axis=-1)
     masses = {name: work[name] for name in _MASSES}
-    return LightResult(GridTransform.from_json(attributes["transform"]), LightMaps(**masses, velocity_px=velocity_px))
+    return LightResult(transform, LightMaps(**masses, velocity_px=velocity_px))

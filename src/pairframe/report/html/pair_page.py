@@ -107,7 +107,7 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     units = units_of(row)
     moved, total = row["total_mass_moved"], row["M_source"]
     length, area = units.length_text, units.area_text
-    per_px_um2 = row["px_size_um"] ** 2 if row["px_size_um"] is not None else 1.0
+    per_px_um2 = _px_extent(row)
     tiles = []
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
         mass, percent = row[f"total_mass_{kind}"], row[f"percent_{kind}"]
@@ -179,6 +179,11 @@ def _error_bars(row: PlainRow) -> list[dict[str, str]]:
 
 def _error_bars_words(row: PlainRow) -> str:
     """Where the error bars come from, and what they do not cover."""
+    if row["error_bar_draws"] is None and row["px_size_z_um"] is not None:
+        return (
+            "The bias of the method above is what it reports when nothing happens; it says nothing about the segmentation. Error bars "
+            "for the segmentation are not computed for volumes yet."
+        )
     if row["error_bar_draws"] is None:
         return (
             "No error bars were asked for. The bias of the method above is what it reports when nothing happens; it says nothing about "
@@ -233,6 +238,13 @@ def _scalars(row: PlainRow) -> list[dict[str, str]]:
         for column in COLUMNS
         if column not in ABOUT_THE_PAIR and column.name not in _HIDDEN
     ]
+
+
+def _px_extent(row: PlainRow) -> float:
+    """Area of a pixel, or volume of a voxel."""
+    if row["px_size_z_um"] is not None:
+        return float(row["px_size_z_um"] * row["px_size_y_um"] * row["px_size_x_um"])
+    return float(row["px_size_um"] ** 2) if row["px_size_um"] is not None else 1.0
 
 
 def _is_area(row: PlainRow) -> bool:

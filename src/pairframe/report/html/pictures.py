@@ -38,6 +38,7 @@ from pairframe.report.figures import (
     sweep_size_in,
     thumbnail,
 )
+from pairframe.report.figures.depth import plane_pictures, plane_sections
 from pairframe.report.images import figure_png, fitted, to_image
 from pairframe.report.interpolation import Interpolation, frame_times
 from pairframe.report.style import SMALLEST_SPEED_PX, colour_map, round_length
@@ -52,6 +53,7 @@ from pairframe.report.view import (
     lifted_speed,
     top_of,
 )
+from pairframe.report.volume import flattened
 from pairframe.results import Sweep, TransportResult
 from pairframe.types import Float
 
@@ -65,6 +67,7 @@ THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
 LONGEST_SIDE_PX = 1000
 MORPH_SIDE_PX, N_MORPH = 560, 13
+SLICE_SIDE_PX = 480
 DPI = 110
 
 
@@ -90,6 +93,8 @@ class View:
         Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
     has_strain, has_axis : bool
         Whether the strain, and the profile along the body axis, are drawn.
+    slices_um : tuple of float
+        Depths of the planes in the film of a volume; empty for images.
     """
 
     frame_hw_px: tuple[int, int]
@@ -103,12 +108,17 @@ class View:
     n_morph: int
     has_strain: bool = False
     has_axis: bool = False
+    slices_um: tuple[float, ...] = ()
 
 
 def make_pictures(seen: Seen, folder: Path) -> View:
     """Write the light pictures of a pair into `folder`; the stamp is written last, so an interrupted run is completed later."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
+    slices_um: tuple[float, ...] = ()
+    if seen.transform.is_volume:
+        slices_um = _write_slices(seen, folder)
+        seen = flattened(seen)
     files.replace_file(folder / "thumbnail.png", thumbnail(seen, THUMBNAIL_PX, most_bytes=THUMBNAIL_BYTES), flush=False)
     speed_um = lifted_speed(seen)
     known = np.isfinite(speed_um)
@@ -119,7 +129,7 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     box, px_size = frame_box(seen), seen.transform.units.px_size
     length = round_length(0.25 * box.w * px_size)
     view = View(
-        frame_hw_px=box.shape,
+        frame_hw_px=(box.h, box.w),
         bar_length=length,
         bar_percent=100 * length / (box.w * px_size),
         full_mass=full_pixel_mass(seen),
@@ -128,9 +138,18 @@ def make_pictures(seen: Seen, folder: Path) -> View:
         has_figures=False,
         has_convergence=False,
         n_morph=0,
+        slices_um=slices_um,
     )
     _write_stamp(folder, view)
     return view
+
+
+def _write_slices(seen: Seen, folder: Path) -> tuple[float, ...]:
+    """The planes of a volume as one film, and where they are, um."""
+    cuts = plane_sections(seen)
+    film = _film(list(plane_pictures(seen, cuts, SLICE_SIDE_PX)))
+    files.replace_file(folder / "slices.png", _png(film), flush=False)
+    return tuple(cut.at_um for cut in cuts)
 
 
 def make_figures(
@@ -159,7 +178,8 @@ def make_figures(
     if result.work.trace:
         draw: Callable[..., Any] = lambda found, figure: convergence_plot(found, figure.add_subplot())  # noqa: E731
         files.replace_file(folder / "convergence.png", drawn_png(result, draw, (7.0, 3.4)), flush=False)
-    if has_moved(result):
+    has_morph = has_moved(result) and not result.transform.is_volume
+    if has_morph:
         drawn = drawn_png(result, motion_figure, motion_size_in(result))
         files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
@@ -169,7 +189,7 @@ def make_figures(
         axis = drawn_axis(result, profile)
         along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
         files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
-    n_morph = N_MORPH if has_moved(result) else 0
+    n_morph = N_MORPH if has_morph else 0
     view = replace(
         view,
         has_figures=True,
@@ -208,7 +228,8 @@ def known_view(folder: Path) -> View | None:
         found = plain_json.parse((folder / STAMP).read_text())
         if found.pop("version") != PICTURES_VERSION or not (folder / "thumbnail.png").is_file():
             return None
-        found["frame_hw_px"] = tuple(found["frame_hw_px"])
+        for name in ("frame_hw_px", "slices_um"):
+            found[name] = tuple(found[name])
         for name in ("top_speed", "most_speed"):
             found[name] = float("nan") if found[name] is None else found[name]
         return View(**found)
@@ -252,11 +273,16 @@ def layers(seen: Seen, speed_um: Float, top_um: float) -> dict[str, Image.Image]
 
 def morph_film(result: TransportResult) -> Image.Image:
     """The displacement interpolation as frames below each other: grey moves, green is created, orange destroyed."""
-    from PIL import Image
-
     way = Interpolation.of(result)
     full = full_pixel_mass(result) * result.transform.downsample_factor**2
     frames = [_smaller(to_image(compose(*way.parts(time), full)), MORPH_SIDE_PX) for time in frame_times(N_MORPH)]
+    return _film(frames)
+
+
+def _film(frames: list[Image.Image]) -> Image.Image:
+    """Pictures of one size below each other, in few colours."""
+    from PIL import Image
+
     film = Image.new("RGB", (frames[0].width, sum(frame.height for frame in frames)))
     for number, frame in enumerate(frames):
         film.paste(frame, (0, number * frame.height))

@@ -41,7 +41,7 @@ MAX_PAGES = 5000
 MAX_WORDS = 2000  # characters of a recommendation
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep)\.png|"
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep|slices)\.png|"
     r"sweep\.txt|" + re.escape(STAMP)
 )
 

@@ -38,6 +38,21 @@
     stage.classList.toggle("quiet", boxes.some((box) => box.checked));
   }
 
+  // The planes of a volume.
+  const planes = byId("planes"), depth = byId("depth");
+  function showPlane() {
+    const depths = planes.dataset.depths.split(" ");
+    const frame = Number(depth.value);
+    planes.querySelector("img").style.transform = "translateY(" + -100 * frame / depths.length + "%)";
+    byId("depth-um").textContent = Number(depths[frame]).toPrecision(4).replace(/\.?0+$/, "");
+  }
+  if (planes) {
+    planes.style.aspectRatio = String(aspect);
+    planes.style.maxWidth = stage.style.maxWidth;
+    depth.addEventListener("input", showPlane);
+    showPlane();
+  }
+
   slider.addEventListener("input", show);
   for (const input of document.querySelectorAll(".viewer form input")) input.addEventListener("change", show);
   show();

@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -68,16 +70,17 @@ def solve_adjoint(
     plan = (cost, settings.epsilon, log_a_hat, log_b_hat)
     soft_a = 1.0 if settings.tau_a is None else 1.0 + settings.epsilon / settings.tau_a
     soft_b = 1.0 if settings.tau_b is None else 1.0 + settings.epsilon / settings.tau_b
-    p = passes.plan_times(*plan, torch.ones_like(log_b_hat).unsqueeze(2)).squeeze(2)
+    times, times_transposed, gram = _products(passes, plan)
+    p = times(torch.ones_like(log_b_hat).unsqueeze(2)).squeeze(2)
     over_p = _inverse(soft_a * p)
     sent = torch.stack((torch.ones_like(log_a_hat), over_p * bar_f, over_p * (implied[0] - p)), 2)
-    q, sent_bar, sent_missing = passes.plan_transposed_times(*plan, sent).unbind(2)
+    q, sent_bar, sent_missing = times_transposed(sent).unbind(2)
     root = _inverse(soft_b * q).sqrt().unsqueeze(2)
     gauge = torch.nn.functional.normalize(q.sqrt(), dim=1) if settings.is_balanced else torch.zeros_like(q)
     gauge = gauge.unsqueeze(2)
 
     def operator(w: Tensor) -> tuple[Tensor, Tensor]:
-        seen, back = passes.plan_gram(*plan, root * w, over_p)
+        seen, back = gram(root * w, over_p)
         return _without(gauge, w - root * back), seen
 
     sides = torch.stack((bar_g - sent_bar, implied[1] - q - sent_missing, _probe(q)), 2)
@@ -88,6 +91,27 @@ def solve_adjoint(
         w, seen, slow = _solve(operator, right, probe, log_a_hat.unsqueeze(2), tolerance)
     _check_potentials(slow, w, missing, root)
     return over_p * (bar_f - seen.squeeze(2)), (root * w).squeeze(2), p, q
+
+
+def _products(
+    passes: ModuleType, plan: tuple[Cost, float, Tensor, Tensor]
+) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]]:
+    """P v, P' u and the pair (P w, P' (scale P w)); of a stored plan if the passes have one for so small a problem."""
+    make_plan: Callable[..., Tensor | None] | None = getattr(passes, "stored_plan", None)
+    stored = None if make_plan is None else make_plan(*plan)
+    if stored is None:
+        return (
+            partial(passes.plan_times, *plan),
+            partial(passes.plan_transposed_times, *plan),
+            partial(passes.plan_gram, *plan),
+        )
+    matrix: Tensor = stored
+
+    def gram(w: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        seen = torch.bmm(matrix, w)
+        return seen, torch.bmm(matrix.mT, scale.unsqueeze(2) * seen)
+
+    return partial(torch.bmm, matrix), partial(torch.bmm, matrix.mT), gram
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ _LEAST_EPSILON = {torch.float64: 1e-150, torch.float32: 1e-18}
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A batch that was solved; see `plain.solve_plain` for the arrays."""
+    """A batch that was solved; see `plain.prepare` for the arrays."""
 
     cost: Array
     dtype: torch.dtype
@@ -121,18 +121,29 @@ def solve(
     if mass_a is None or mass_b is None or mask_a is None or mask_b is None:
         return None
     given, where = (mass_a, mass_b), (mask_a, mask_b)
-    make_ready()
+    make_ready(cost.dtype)
     over = tuple(loops.HARD if tau is None else tau / epsilon for tau in taus)
     stop = (stopping.max_iters, stopping.threshold, stopping.check_every)
     block_a, block_b = np.empty((plain.N_PLANES, batch, n)), np.empty((plain.N_PLANES, batch, m))
     figures, mismatch, none = np.zeros((batch, loops.N_FIGURES)), np.zeros(batch), np.zeros((batch, 0, 0))
-    settings = (over, stop, reference == "product", symmetric, lowest_cost(dtype), TOTALS_AGREE)
+    settings = (over, reference == "product", lowest_cost(dtype), TOTALS_AGREE)
     array = cost.numpy()
     status = []
 
     def piece(b0: int, b1: int) -> None:
-        arrays = block_a, block_b, figures, mismatch, none
-        status.append(plain.solve_plain(array, epsilon, given, where, *settings, *arrays, b0, b1))
+        status.append(plain.prepare(array, given, where, *settings, block_a, block_b, mismatch, b0, b1))
+        if status[-1] != plain.PLAIN:
+            return
+        log_a, log_u, f0 = block_a[plain.LOG_MASS], block_a[plain.LOG_REFERENCE], block_a[plain.F0]
+        log_b, log_v, g0 = block_b[plain.LOG_MASS], block_b[plain.LOG_REFERENCE], block_b[plain.F0]
+        if symmetric:
+            loops.solve_symmetric_batch(array, epsilon, log_a, log_u, over[0], stop, f0, figures, b0, b1)
+            g0[b0:b1] = f0[b0:b1]
+        else:
+            record = none, none, none.reshape(batch, 0)
+            loops.solve_batch(array, epsilon, log_a, log_b, log_u, log_v, over, stop, f0, g0, figures, *record, b0, b1)
+        plain.finish(block_a, epsilon, 1.0, figures, b0, b1)
+        plain.finish(block_b, epsilon, -1.0, figures, b0, b1)
 
     _in_pieces((batch, n, m), piece)
     if any(status):

@@ -1,4 +1,6 @@
-"""Compiled checks, solve and results of plain problems, in one call: finite costs, masses >= 0, few surprises.
+"""Compiled checks before, and results after, a solve of plain problems: finite costs, masses >= 0, few surprises.
+
+The solve itself is not called from here: inside another compiled function its loops took four times as long.
 
 Anything else has a status other than `PLAIN`; the general path then repeats the checks and names what is wrong.
 """
@@ -10,7 +12,7 @@ import math
 import numpy as np
 
 from pairframe.compiler import compiled
-from pairframe.tiled.small.loops import PLAN_MASS, SHIFT, solve_batch, solve_symmetric_batch
+from pairframe.tiled.small.loops import PLAN_MASS, SHIFT
 from pairframe.tiled.small.passes import CONTRACT, exp_row
 
 PLAIN, UNUSUAL = 0, 1
@@ -56,21 +58,8 @@ def _is_finite(cost, log_a, log_b, lowest):
 
 
 @compiled(nogil=True)
-def _finish(block, epsilon, sign, figures, p):
-    """Potentials in cost units and exponents, from f0."""
-    shift = sign * figures[p, SHIFT]
-    for i in range(block.shape[2]):
-        is_empty = block[LOG_MASS, p, i] == -math.inf
-        block[POTENTIAL, p, i] = 0.0 if is_empty else epsilon * (block[F0, p, i] + shift)
-        block[LOG_HAT, p, i] = -math.inf if is_empty else block[F0, p, i] + block[LOG_REFERENCE, p, i]
-
-
-@compiled(nogil=True)
-def solve_plain(
-    cost, epsilon, masses, masks, taus, stopping, is_product, is_symmetric, lowest, agree, block_a, block_b, figures,
-    mismatch, none, b0, b1,
-):  # fmt: skip
-    """Check and solve the problems b0 to b1 of a batch; the status.
+def prepare(cost, masses, masks, taus, is_product, lowest, agree, block_a, block_b, mismatch, b0, b1):
+    """Check the problems b0 to b1 of a batch, and write log masses, log references and zeros to start from; the status.
 
     Parameters
     ----------
@@ -83,9 +72,7 @@ def solve_plain(
     lowest, agree : float
         The lowest cost, and the relative difference up to which the totals of hard marginals are scaled to their mean.
     block_a, block_b : (N_PLANES, B, N), (N_PLANES, B, M) float64
-    figures : (B, N_FIGURES)
     mismatch : (B,)
-    none : (B, 0, 0) float64
     """
     for p in range(b0, b1):
         totals = np.empty(2)
@@ -112,20 +99,18 @@ def solve_plain(
                 block[F0, p, i] = 0.0
         if not _is_finite(cost[p], block_a[LOG_MASS, p], block_b[LOG_MASS, p], lowest):
             return UNUSUAL
-    if is_symmetric:
-        solve_symmetric_batch(
-            cost, epsilon, block_a[LOG_MASS], block_a[LOG_REFERENCE], taus[0], stopping, block_a[F0], figures, b0, b1
-        )
-        block_b[F0, b0:b1] = block_a[F0, b0:b1]
-    else:
-        solve_batch(
-            cost, epsilon, block_a[LOG_MASS], block_b[LOG_MASS], block_a[LOG_REFERENCE], block_b[LOG_REFERENCE], taus,
-            stopping, block_a[F0], block_b[F0], figures, none, none, none[:, :, 0], b0, b1,
-        )  # fmt: skip
-    for p in range(b0, b1):
-        _finish(block_a, epsilon, 1.0, figures, p)
-        _finish(block_b, epsilon, -1.0, figures, p)
     return PLAIN
+
+
+@compiled(nogil=True)
+def finish(block, epsilon, sign, figures, b0, b1):
+    """Potentials in cost units and exponents, from f0; `sign` is that of the shift on this side."""
+    for p in range(b0, b1):
+        shift = sign * figures[p, SHIFT]
+        for i in range(block.shape[2]):
+            is_empty = block[LOG_MASS, p, i] == -math.inf
+            block[POTENTIAL, p, i] = 0.0 if is_empty else epsilon * (block[F0, p, i] + shift)
+            block[LOG_HAT, p, i] = -math.inf if is_empty else block[F0, p, i] + block[LOG_REFERENCE, p, i]
 
 
 @compiled(nogil=True)

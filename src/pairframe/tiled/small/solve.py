@@ -14,7 +14,7 @@ from torch import Tensor
 from pairframe.compiler import CompileNotice
 from pairframe.tiled.cost import Cost, DenseCost
 from pairframe.tiled.recorder import Recorder
-from pairframe.tiled.small import loops
+from pairframe.tiled.small import loops, plain
 from pairframe.tiled.small.model import worth_threads
 from pairframe.tiled.strips import n_threads, thread_pool
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _GROUP_ENTRIES = 1 << 22  # of a cost that is stored for the solve
 _RECORD_ENTRIES = 1 << 21  # a longer record is written in a second run, when its length is known
 _lock = Lock()
-_is_ready = False
+_ready: set[torch.dtype] = set()
 
 
-def run(
+def solve_small(
     loop: Loop, stopping: Stopping, start: tuple[Tensor, Tensor, Tensor] | None = None, recorder: Recorder | None = None
 ) -> State:
     """`Loop.run` for small problems on the CPU."""
@@ -42,7 +42,7 @@ def run(
     if recorder is not None:
         size = recorder.most
         if size * batch * (n + m) > _RECORD_ENTRIES:
-            size = min(size, int(run(loop, stopping, start).n_iters.max()))
+            size = min(size, int(solve_small(loop, stopping, start).n_iters.max()))
     sums_a, sums_b, shifts = np.zeros((batch, size, n)), np.zeros((batch, size, m)), np.zeros((batch, size))
     sides = [_doubles(one) for side in (loop.a, loop.b) for one in (side.log_mass, side.log_reference)]
     log_a, log_u, log_b, log_v = sides
@@ -70,7 +70,7 @@ def run(
     return _state(f0, g0, figures, loop.cost.dtype)
 
 
-def run_symmetric(loop: Loop, stopping: Stopping) -> State:
+def solve_small_symmetric(loop: Loop, stopping: Stopping) -> State:
     """`Loop.run_symmetric` for small problems on the CPU."""
     f0, figures = np.zeros((loop.cost.batch, loop.cost.n)), np.zeros((loop.cost.batch, loops.N_FIGURES))
     log_a, log_u = _doubles(loop.a.log_mass), _doubles(loop.a.log_reference)
@@ -104,28 +104,34 @@ def stored(cost: Cost) -> Tensor:
     return out
 
 
-def make_ready() -> None:
-    """Print a line if the loop has to be compiled first."""
-    global _is_ready
-    if _is_ready:
+def stored_plan(cost: Cost, epsilon: float, log_a_hat: Tensor, log_b_hat: Tensor) -> Tensor | None:
+    """The plan (B, N, M) in the dtype of the cost, or None if it would take more than 32 MB."""
+    shape = (cost.batch, cost.n, cost.m)
+    if cost.batch * cost.n * cost.m > _GROUP_ENTRIES:
+        return None
+    out, ones = np.empty(shape), np.ones(cost.batch)
+    plain.plans(stored(cost).numpy(), epsilon, _doubles(log_a_hat), _doubles(log_b_hat), ones, out, 0, cost.batch)
+    return _tensor(out, cost.dtype)
+
+
+def make_ready(dtype: torch.dtype) -> None:
+    """Load the loop for costs of that dtype, or compile it with a notice if it is not on disk yet."""
+    if dtype in _ready:
         return
+    name = str(dtype).removeprefix("torch.")
     with _lock:
-        notice = CompileNotice("the small solver", "", 15, "pairframe.tiled.small.", is_quiet=False)
+        notice = CompileNotice("the small solver", f" for {name} numbers", 10, "pairframe.tiled.small.", is_quiet=False)
         with install_listener("numba:compile", notice):
-            none, one = np.zeros((1, 0, 0)), np.zeros((1, 1))
-            for dtype in (np.float32, np.float64):
-                cost = np.zeros((1, 1, 1), dtype)
-                figures = np.zeros((1, loops.N_FIGURES))
-                sides, stop = (one, one, one, one), (1, 0.0, 1)
-                loops.solve_batch(
-                    cost, 1.0, *sides, (1.0, 1.0), stop, one.copy(), one.copy(), figures, none, none, none[0], 0, 1
-                )
-        _is_ready = True
+            none, one, figures = np.zeros((1, 0, 0)), np.zeros((1, 1)), np.zeros((1, loops.N_FIGURES))
+            ends = one.copy(), one.copy()
+            cost, sides, stop = np.zeros((1, 1, 1), name), (one, one, one, one), (1, 0.0, 1)
+            loops.solve_batch(cost, 1.0, *sides, (1.0, 1.0), stop, *ends, figures, none, none, none[0], 0, 1)
+        _ready.add(dtype)
 
 
 def _across_cores(cost: Cost, solve: Callable[[np.ndarray[Any, Any], int, int, int], None]) -> None:
     """Run `solve` over the batch, in threads if there is enough to do."""
-    make_ready()
+    make_ready(cost.dtype if isinstance(cost, DenseCost) else torch.float64)
     threads, batch = n_threads(), cost.batch
     group = max(1, _GROUP_ENTRIES // max(1, cost.n * cost.m))
     if isinstance(cost, DenseCost):

@@ -1,0 +1,58 @@
+"""NIfTI volumes, read with nibabel: an array (x, y, z), or (x, y, z, t), becomes pages (y, x) of (z) or (t, z).
+
+Planes, rows and columns are the array's own; the orientation in the scanner, which the affine holds, is not applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairframe import checks
+from pairframe.errors import MaskError
+from pairframe.masks.readers.base import ImageSource, SizeYX, file_errors
+from pairframe.masks.readers.units import length_um
+
+_UNITS = {"meter": "m", "mm": "mm", "micron": "um"}
+
+
+@contextmanager
+def open_nifti(path: Path, inner: str | None) -> Iterator[ImageSource]:
+    """Open a .nii or .nii.gz file; its planes are a volume by definition."""
+    checks.library("nibabel", "nifti", f"reading {path.name!r}")
+    import nibabel
+
+    errors = (OSError, ValueError, LookupError, TypeError, EOFError, nibabel.filebasedimages.ImageFileError)
+    with file_errors(path, "NIfTI", *errors):
+        image: Any = nibabel.load(path)
+        shape = tuple(int(side) for side in image.shape)
+        if len(shape) not in (3, 4):
+            raise MaskError(
+                "a NIfTI volume with three axes, or four with time", f"shape {shape} in {str(path)!r}", "save a volume"
+            )
+        unit = _UNITS.get(image.header.get_xyzt_units()[0])
+        x, y, z = (length_um(size, unit) for size in image.header.get_zooms()[:3])
+        size: SizeYX | None = None if x is None or y is None else (y, x)
+        pages = shape[:1:-1]
+
+        def read_page(page: int) -> NDArray[Any]:
+            place = tuple(int(k) for k in np.unravel_index(page, pages))
+            plane = np.asarray(image.dataobj[(slice(None), slice(None), *place[::-1])]).T
+            # A scaled file gives floats; a mask or labels stay whole numbers.
+            is_whole = plane.dtype.kind == "f" and image.get_data_dtype().kind in "iu" and (plane % 1 == 0).all()
+            return plane.astype(np.int64) if is_whole else plane
+
+        yield ImageSource(
+            shape=(*pages, shape[1], shape[0]),
+            dtype=np.dtype(image.get_data_dtype()),
+            read_page=read_page,
+            px_size_yx_um=lambda page: size,
+            axes="TZYX"[-len(shape) :],
+            is_volume=True,
+            plane_distance_um=lambda page: z,
+        )

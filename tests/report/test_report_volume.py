@@ -1,0 +1,94 @@
+"""Pictures of a volume: sections, projections, planes, a movie through depth, napari layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pairframe as pf
+from pairframe.report.figures import new_figure, summary_figure, summary_size_in, thumbnail, write_movie
+from pairframe.report.html.light import read_light
+from pairframe.report.html.pictures import known_view, make_figures, make_pictures
+from pairframe.report.napari import displacement_vectors, result_layers
+from pairframe.report.volume import changed_centre, depth_places, flattened, section
+from pairframe.testing import ball
+
+VOXEL_UM = (2.0, 1.0, 1.0)
+SHAPE = (16, 40, 44)
+
+
+@pytest.fixture(scope="module")
+def grown() -> pf.TransportResult:
+    """A ball that moved by (0, 3, 4) um, and a small one that is new, at (5, 33, 36)."""
+    source = ball(SHAPE, (8, 15, 16), 10.0, VOXEL_UM)
+    target = ball(SHAPE, (8, 18, 20), 10.0, VOXEL_UM) | ball(SHAPE, (5, 34, 37), 3.0, VOXEL_UM)
+    return pf.compare(source, target, pf.TransportConfig(px_size_um=VOXEL_UM, reach_um=16.0))
+
+
+def test_the_projection_keeps_all_mass_and_the_mean_displacement(grown: pf.TransportResult) -> None:
+    flat = flattened(grown)
+    assert flat.work.mass_source.sum() == grown.M_source
+    assert flat.work.mass_created.sum() == pytest.approx(grown.total_mass_created)
+    assert flat.transform.canon_shape_hw == (40, 44)
+    known = np.isfinite(flat.work.velocity_px[..., 0])
+    np.testing.assert_allclose(np.median(flat.work.velocity_px[known], axis=0), (3.0, 4.0), atol=0.3)
+
+
+def test_sections_go_through_what_changed(grown: pf.TransportResult) -> None:
+    z, y, x = changed_centre(grown.work)
+    at = grown.transform.work_to_canon_yx(np.array([z, y, x]))
+    assert abs(at - np.array([5, 34, 37])).max() <= 1
+    for axis, (place, side) in enumerate(zip((z, y, x), VOXEL_UM, strict=True)):
+        cut = section(grown, axis, place)
+        assert cut.created.sum() > 0
+        assert cut.at_um == pytest.approx((at[axis] + 0.5) * side)
+        left, right, bottom, top = cut.extent_um
+        shape = np.delete(np.array(grown.transform.work_shape_hw) * np.array(VOXEL_UM), axis)
+        np.testing.assert_allclose((bottom - top, right - left), shape)
+    middle = section(grown, 0, 8 - grown.transform.pair_crop_box_yx.lo[0])
+    np.testing.assert_allclose(np.nanmedian(middle.velocity_um.reshape(-1, 2), axis=0), (3.0, 4.0), atol=0.3)
+
+
+def test_planes_run_from_the_first_to_the_last_with_mass(grown: pf.TransportResult) -> None:
+    places = depth_places(grown, 100)
+    mass = (grown.work.mass_source + grown.work.mass_target).sum(axis=(1, 2))
+    assert places == list(range(np.flatnonzero(mass)[0], np.flatnonzero(mass)[-1] + 1))
+    assert len(depth_places(grown, 4)) == 4
+
+
+def test_a_volume_has_a_figure_a_movie_and_pictures(grown: pf.TransportResult, tmp_path: Path) -> None:
+    figure = summary_figure(grown, new_figure(*summary_size_in(grown)))
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    assert [title.split(" ")[0] for title in titles] == ["section"] * 3 + ["created:", "destroyed:", "over"]
+    assert "z = 11 µm" in titles[0]
+    movie = write_movie(grown, tmp_path / "movie.gif")
+    with Image.open(movie) as film:
+        assert film.n_frames == len(depth_places(grown, 41))
+    view = make_figures(grown, tmp_path / "pair")
+    assert known_view(tmp_path / "pair") == view
+    assert len(view.slices_um) == len(depth_places(grown, 41))
+    assert view.n_morph == 0
+    names = {path.name for path in (tmp_path / "pair").iterdir()}
+    assert {"slices.png", "summary.png", "source.png", "created.png", "thumbnail.png"} <= names
+    assert thumbnail(flattened(grown), 64).startswith(b"\x89PNG")
+    assert "data:image/png" in grown._repr_html_()
+
+
+def test_a_large_cohort_draws_volumes_from_their_work_maps(grown: pf.TransportResult, tmp_path: Path) -> None:
+    grown.save(tmp_path / "store", pair_id="pair")
+    (group,) = (tmp_path / "store" / "maps.zarr").glob("*.zip")
+    view = make_pictures(read_light(group, "pair"), tmp_path / "pair")
+    assert len(view.slices_um) == len(depth_places(grown, 41))
+    assert not view.has_figures
+
+
+def test_napari_layers_of_a_volume_have_the_shape_of_its_voxels(grown: pf.TransportResult) -> None:
+    layers = result_layers(grown)
+    assert {properties["scale"] for _, properties, _ in layers} == {VOXEL_UM}
+    assert all(data.shape == SHAPE for data, _, kind in layers if kind != "vectors")
+    vectors = displacement_vectors(grown)
+    assert vectors.shape[1:] == (2, 3)
+    np.testing.assert_allclose(np.median(vectors[:, 1], axis=0), (0.0, 3.0, 4.0), atol=0.3)
