@@ -559,16 +559,17 @@ def test_answers_do_not_depend_on_who_shares_a_worker(
 
 
 @pytest.mark.parametrize(
-    ("backend", "pairing", "is_carried"),
+    ("backend", "pairing", "penalty", "is_carried"),
     [
-        ("grid", "consecutive", True),  # the source was the target of the pair before
-        ("grid", "reference", False),  # the same source: coarser grids are the better start
-        ("oracle", "consecutive", True),
-        ("oracle", "reference", True),
+        ("grid", "consecutive", "kl", True),  # the source was the target of the pair before
+        ("grid", "consecutive", "partial", False),  # what was pinned there is pinned elsewhere here
+        ("grid", "reference", "kl", False),  # the same source: coarser grids are the better start
+        ("oracle", "consecutive", "partial", True),
+        ("oracle", "reference", "partial", True),
     ],
 )
 def test_a_pair_starts_from_the_one_before_it_where_that_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, pairing: str, is_carried: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, pairing: str, penalty: str, is_carried: bool
 ) -> None:
     starts: list[pf.TransportResult | None] = []
     results: list[pf.TransportResult] = []
@@ -581,7 +582,7 @@ def test_a_pair_starts_from_the_one_before_it_where_that_helps(
     monkeypatch.setattr("pairframe.cohort.run.job.compare", compare)
     tasks = read_tasks(write_series(tmp_path / "masks", n_series=2, n_frames=3), pairing)
     with RunMark(tmp_path) as mark:
-        job = Job(replace(CONFIG, backend=backend, downsample_factor=2), tmp_path, mark.token)
+        job = Job(replace(CONFIG, backend=backend, penalty=penalty, downsample_factor=2), tmp_path, mark.token)
         rows = [event.row for event in job.compare_chunk(tuple(tasks), MaskCache())]
     assert [row["status"] for row in rows] == ["converged"] * 4
     assert starts[0] is None

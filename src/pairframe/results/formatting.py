@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 LEAST_PERCENT = 1e-3  # smaller percentages are shown as "less than this"
-ROUNDING = 1e-8  # relative to a whole: what a solve leaves of nothing
+ROUNDING = 1e-6  # relative to a whole: what a solve to the default tolerance leaves of nothing
 
 
 def minus(text: str) -> str:
