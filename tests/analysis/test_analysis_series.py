@@ -59,6 +59,13 @@ def store_of(
     return store
 
 
+def failing(store: ResultStore, *steps: int, error: str = "it broke") -> ResultStore:
+    """Replace the pairs from these frames to the next by failed ones."""
+    labels = {t: {"series": "a", "frame": t, "frame_target": t + 1} for t in steps}
+    store.commit([failed_row(f"a {t}", error, extra=extra) for t, extra in labels.items()])
+    return store
+
+
 @pytest.fixture(scope="module")
 def growing(tmp_path_factory: pytest.TempPathFactory) -> ResultStore:
     masks = [body(2.0 * t) for t in range(7)]
@@ -212,6 +219,26 @@ def test_a_failed_pair_is_flagged_and_net_growth_stays_exact(tmp_path: Path) -> 
     assert table["flags"].fillna("").tolist() == ["", "", "failed", "", ""]
     assert table["net_growth_um2"].tolist() == [int(body(t).sum() - body().sum()) for t in range(5)]
     assert math.isnan(table["created_um2"][2])
+
+
+def test_growth_without_flicker_follows_the_area_over_failed_steps(tmp_path: Path) -> None:
+    masks = [body(2.0 * t) | (rim(body(2.0 * t)) if t % 2 else False) for t in range(14)]
+    table = pf.series_table(failing(store_of(tmp_path, masks), 7, 8))
+    assert np.isnan(table["area_um2"]).tolist() == [t == 8 for t in range(14)]
+    assert np.isnan(table["lasting_growth_um2"]).tolist() == [t == 8 for t in range(14)]
+    switched = table["flicker_created_um2"] - table["flicker_destroyed_um2"]
+    is_open = switched.fillna(0).cumsum()  # of the flicker
+    close = pytest.approx((table["net_growth_um2"] - is_open).dropna().to_numpy(), abs=1e-2)
+    assert table["lasting_growth_um2"].dropna().to_numpy() == close
+    assert table["flicker_total_um2"].iloc[-1] > 3 * rim(body()).sum()  # found on both sides
+
+
+def test_no_curve_goes_on_where_no_area_is_known(tmp_path: Path) -> None:
+    table = pf.series_table(failing(store_of(tmp_path, [body(t) for t in range(8)]), 0, 5, 6), smooth_frames=1.0)
+    unknown = [t in (0, 6, 7) for t in range(8)]
+    for name in ("area_um2", "net_growth_um2", "lasting_growth_um2", "area_um2_smooth", "lasting_growth_um2_smooth"):
+        assert np.isnan(table[name]).tolist() == unknown, name
+    assert table["net_growth_um2"].dropna().tolist() == [int(body(t).sum() - body(1).sum()) for t in range(1, 6)]
 
 
 # --- time, smoothing, error bars -------------------------------------------------------------
