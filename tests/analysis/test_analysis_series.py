@@ -241,6 +241,14 @@ def test_no_curve_goes_on_where_no_area_is_known(tmp_path: Path) -> None:
     assert table["net_growth_um2"].dropna().tolist() == [int(body(t).sum() - body(1).sum()) for t in range(1, 6)]
 
 
+def test_the_flag_of_a_failed_pair_names_its_cause(tmp_path: Path) -> None:
+    table = pf.series_table(
+        failing(store_of(tmp_path, [body(t) for t in range(4)]), 1, error="corrupted\n" + 999 * "x")
+    )
+    assert table["reason"][2].startswith("the comparison from frame 1 to frame 2 failed: corrupted xxx")
+    assert len(table["reason"][2]) < 320
+
+
 # --- time, smoothing, error bars -------------------------------------------------------------
 
 

@@ -91,7 +91,7 @@ def _print(job: SeriesJob, table: pd.DataFrame, summaries: list[dict[str, Any]],
     odd = table[table["flags"].notna()]
     for row in odd.head(MOST_LINES).to_dict("records"):
         left = " (left out)" if row["left_out"] else ""
-        say(f"flagged{left}: series {row['series']!r}, frame {row['frame']}: {row['reason']}")
+        say(f"flagged{left}: series {row['series']!r}, frame {row['frame']}: {visible(row['reason'])}")
     if len(odd) > MOST_LINES:
         say(f"and {len(odd) - MOST_LINES} more flagged frames: see series.json")
     if table.attrs["time_unit"] == "frame":
