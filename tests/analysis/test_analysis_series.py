@@ -21,6 +21,7 @@ from pairframe.analysis.series import SeriesRule
 from pairframe.cli.app import app
 from pairframe.errors import CohortError
 from pairframe.report.html import write_report, write_series
+from pairframe.report.html.series_page import summaries_of
 from pairframe.report.html.series_write import page_name_of
 from pairframe.results import ResultStore, failed_row
 from pairframe.testing import disc
@@ -405,6 +406,31 @@ def test_the_command_exits_with_1_if_a_pair_failed(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "1 of 3 steps have no certified comparison" in done.output
     assert (tmp_path / "series.html").is_file()
+
+
+def test_the_summary_is_of_the_steps_that_have_a_result(tmp_path: Path) -> None:
+    store = failing(store_of(tmp_path, [np.roll(body(), 2 * t, axis=1) for t in range(7)]), 2, 5)
+    table = pf.series_table(store)
+    (one,) = summaries_of(table)
+    assert one["mean_displacement_speed_um_per_time"] == pytest.approx(2.0, rel=1e-3)
+    assert (one["steps"], one["unknown_steps"], one["duration"]) == (6, 2, 6)
+    assert (one["area_last_um2"], one["net_growth_um2"], one["has_last_area"]) == (body().sum(), 0, False)
+    write_series(table, tmp_path, max_movies=0)
+    page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
+    for words in ("created", "destroyed", "mean displacement speed"):
+        assert f"{words} in the 4 of 6 steps with a result" in page
+    assert "(until frame 5)" in page
+    assert "steps without a result" in (tmp_path / "series.html").read_text()
+
+
+def test_a_series_without_any_result_still_has_a_page(tmp_path: Path) -> None:
+    store = failing(store_of(tmp_path, [body(t) for t in range(4)]), 0, 1, 2)
+    table = pf.series_table(store, smooth_frames=1.0)
+    (one,) = summaries_of(table)
+    assert one["unknown_steps"] == 3
+    assert math.isnan(one["net_growth_um2"])
+    assert math.isnan(one["mean_displacement_speed_um_per_time"])
+    assert write_series(table, tmp_path).is_file()
 
 
 @pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")

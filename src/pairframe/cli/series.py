@@ -72,9 +72,15 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
         _print(job, table, summaries, page)
     without = table[[any(flag in BROKEN for flag in str(flags).split("; ")) for flags in table["flags"]]]
     if len(without):
+        unknown = sum(one["unknown_steps"] for one in summaries)
+        missing = (
+            f"; the changes in {unknown} of them are missing from the totals (net growth comes from the areas)"
+            if unknown
+            else ""
+        )
         say(
-            f"pairframe: {len(without)} of {len(table) - len(summaries)} steps have no certified comparison, so their changes are "
-            "missing from the totals; net growth is exact. To fix: see the flags, and run the cohort with --retry-failed"
+            f"pairframe: {len(without)} of {len(table) - len(summaries)} steps have no certified comparison{missing}. "
+            "To fix: see the flags, and run the cohort with --retry-failed"
         )
         raise typer.Exit(1)
 
