@@ -20,6 +20,7 @@ import pairframe as pf
 from pairframe.analysis.series import SeriesRule
 from pairframe.cli.app import app
 from pairframe.errors import CohortError
+from pairframe.report.figures.series import series_figure, series_overview
 from pairframe.report.html import write_report, write_series
 from pairframe.report.html.series_page import summaries_of
 from pairframe.report.html.series_write import page_name_of
@@ -431,6 +432,24 @@ def test_a_series_without_any_result_still_has_a_page(tmp_path: Path) -> None:
     assert math.isnan(one["net_growth_um2"])
     assert math.isnan(one["mean_displacement_speed_um_per_time"])
     assert write_series(table, tmp_path).is_file()
+
+
+def test_failed_steps_are_gaps_and_every_flagged_frame_is_marked(tmp_path: Path) -> None:
+    table = pf.series_table(failing(store_of(tmp_path, [body(t) for t in range(8)]), 3, 4, 6))
+    figure = series_figure(table)
+    area, books = figure.axes[:2]
+    lines = {str(line.get_label()): line for line in area.lines}
+    assert np.asarray(lines["flagged"].get_xdata()).tolist() == [5]
+    assert np.asarray(lines["flagged, area unknown"].get_xdata()).tolist() == [4, 7]
+    created = next(line for line in books.lines if line.get_label() == "created")
+    times, values = (np.asarray(data, dtype=float) for data in created.get_data())
+    assert times[np.isfinite(values)].tolist() == [0, 1, 2, 3, 5, 6]
+    gap = np.flatnonzero(np.isnan(values))
+    assert set(times[gap]) >= {4, 7}
+    assert "3 of 7 steps have no result" in books.get_title()
+    (overview,) = series_overview(table).axes
+    marked = [t for line in overview.lines if line.get_marker() == "o" for t in np.asarray(line.get_xdata())]
+    assert sorted(marked) == [4, 5, 7]
 
 
 @pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")
