@@ -452,6 +452,16 @@ def test_failed_steps_are_gaps_and_every_flagged_frame_is_marked(tmp_path: Path)
     assert sorted(marked) == [4, 5, 7]
 
 
+@pytest.mark.parametrize("rim_um", [None, 1.0])
+def test_the_highest_speed_lies_inside_its_panel(tmp_path: Path, rim_um: float | None) -> None:
+    config = pf.TransportConfig() if rim_um is None else pf.TransportConfig(rim_um=rim_um)
+    table = pf.series_table(store_of(tmp_path, [body(2 * t) for t in range(4)], config=config))
+    for name, ax in zip(("displacement", "divergence"), series_figure(table).axes[2:], strict=True):
+        ends = [table[f"{name}_speed_{part}um_per_time"].max() for part in ("", "high_") if rim_um or not part]
+        assert ax.get_ylim()[0] == 0
+        assert ax.get_ylim()[1] >= 1.05 * max(ends)
+
+
 @pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")
 def test_real_cells_as_a_series(tmp_path: Path) -> None:
     labels = np.load(Path(os.environ["PAIRFRAME_DATA"]) / "laptrack_cell_segmentation_10f.npz")["labels"]

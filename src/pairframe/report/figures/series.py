@@ -150,7 +150,8 @@ def _speed(ax: Axes, kept: pd.DataFrame, name: str, colour: str, unit: str, titl
         ax.plot(kept["time"], kept[f"{column}_smooth"], "--", color="black", lw=1.2)
     ax.set_ylabel(f"{title}, {unit}")
     ax.set_title(f"{title} (step into each frame)", fontsize=TITLE_SIZE)
-    ax.set_ylim(bottom=0)
+    highest = ax.dataLim.y1  # with error bars; the automatic limit leaves room relative to the spread, not to zero
+    ax.set_ylim(0, 1.08 * highest if np.isfinite(highest) and highest > 0 else None)
 
 
 def _span(times: np.ndarray) -> tuple[float, float]:
