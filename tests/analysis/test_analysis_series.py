@@ -25,6 +25,7 @@ from pairframe.report.html import write_report, write_series
 from pairframe.report.html.series_page import summaries_of
 from pairframe.report.html.series_write import page_name_of
 from pairframe.results import ResultStore, failed_row
+from pairframe.results.formatting import number
 from pairframe.testing import disc
 
 SHAPE = (56, 72)
@@ -450,6 +451,25 @@ def test_failed_steps_are_gaps_and_every_flagged_frame_is_marked(tmp_path: Path)
     (overview,) = series_overview(table).axes
     marked = [t for line in overview.lines if line.get_marker() == "o" for t in np.asarray(line.get_xdata())]
     assert sorted(marked) == [4, 5, 7]
+
+
+def test_flicker_is_told_as_area_beside_what_stayed(tmp_path: Path) -> None:
+    masks = [body(2 * t) | (rim(body(2 * t)) if t % 2 else False) for t in range(7)]
+    planted = sum(int(rim(body(2 * t)).sum()) for t in range(1, 7, 2))
+    store = store_of(tmp_path, masks)
+    (one,) = summaries_of(pf.series_table(store))
+    grown = int(masks[-1].sum() - masks[0].sum())
+    assert one["lasting_created_um2"] == pytest.approx(grown, abs=1e-2)
+    assert one["flicker_um2"] == pytest.approx(planted, rel=0.1)
+    share = one["flicker_um2"] / (one["flicker_um2"] + one["lasting_created_um2"])
+    assert one["flicker_percent_of_all_that_came"] == pytest.approx(100 * share)
+    assert not [name for name in one if name.endswith("of_created")]
+    done = CliRunner().invoke(app, ["series", str(tmp_path), "--movies", "0"])
+    stayed, flicker = number(one["lasting_created_um2"]), number(one["flicker_um2"])
+    assert f"{stayed} px² came and stayed, {flicker} px² came and went again (flicker)" in done.output
+    page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
+    assert f"beside {stayed} px² that came and stayed; in aligned series, jitter of pose" in page
+    assert "of all new area" not in page
 
 
 @pytest.mark.parametrize("rim_um", [None, 1.0])

@@ -86,12 +86,16 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
 
 
 def _print(job: SeriesJob, table: pd.DataFrame, summaries: list[dict[str, Any]], page: Path) -> None:
+    surface = f"{pretty(table.attrs['length_unit'])}²"
     for one in summaries[:MOST_LINES]:
         name = f"{visible(one['series'])}: " if one["series"] else ""
-        flicker = f"{number(one['flicker_percent_of_created'])} % of the new area is flicker"
+        came = f"{number(one['lasting_created_um2'])} {surface} came and stayed"
+        flicker = f"{came}, {number(one['flicker_um2'])} {surface} came and went again (flicker)"
         over = "" if one["time_unit"] == "frame" else f" over {number(one['duration'])} {one['time_unit']}"
         words = f"{one['frames']} frames{over}, net growth {number(one['net_growth_percent'])} %"
-        typer.echo(f"{name}{words}, {flicker}")
+        steps = one["steps"]
+        of = f" in the {steps - one['unknown_steps']} of {steps} steps with a result" if one["unknown_steps"] else ""
+        typer.echo(f"{name}{words}, {flicker}{of}")
     if len(summaries) > MOST_LINES:
         typer.echo(f"and {len(summaries) - MOST_LINES} more series")
     odd = table[table["flags"].notna()]

@@ -57,7 +57,8 @@ def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
         can_grow = first_area > 0 and last_area > 0 and between > 0
         rate = math.log(last_area / first_area) / between if can_grow else math.nan
         created, flicker = float(last["created_total_um2"]), float(last["flicker_total_um2"])
-        came = flicker + float(last["lasting_created_total_um2"])
+        stayed = float(last["lasting_created_total_um2"])
+        came = flicker + stayed
         found.append(
             {
                 "series": str(name),
@@ -76,7 +77,8 @@ def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
                 "created_um2": created,
                 "destroyed_um2": float(last["destroyed_total_um2"]),
                 "flicker_um2": flicker,
-                "flicker_percent_of_created": 100 * flicker / came if came > 0 else 0.0,
+                "lasting_created_um2": stayed,
+                "flicker_percent_of_all_that_came": 100 * flicker / came if came > 0 else 0.0,
                 "outline_flicker_um2": float(last["outline_flicker_total_um2"]),
                 "mean_displacement_speed_um_per_time": float(np.nansum(moves)) / of_measured
                 if of_measured > 0
@@ -155,7 +157,8 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
         "duration": f"duration, {unit}",
         "net_growth_percent": "net growth, %",
         "growth_rate_per_time": f"growth rate, 1/{unit}",
-        "flicker_percent_of_created": "flicker, % of new area",
+        "flicker_um2": f"came and went again (flicker), {length}²",
+        "lasting_created_um2": f"came and stayed, {length}²",
         "mean_displacement_speed_um_per_time": f"displacement speed, {length}/{unit}",
         "unknown_steps": "steps without a result",
         "flagged_frames": "flagged frames",
@@ -204,7 +207,12 @@ def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
         ),
         ("created", f"{number(summary['created_um2'])} {length}²", f"created {in_all}"),
         ("destroyed", f"{number(summary['destroyed_um2'])} {length}²", f"destroyed {in_all}"),
-        ("", f"{number(summary['flicker_percent_of_created'])} %", "of all new area is flicker"),
+        (
+            "",
+            f"{number(summary['flicker_um2'])} {length}²",
+            f"came and went again (flicker), beside {number(summary['lasting_created_um2'])} {length}² that came and stayed; "
+            "in aligned series, jitter of pose and resampling shows as flicker",
+        ),
         (
             "way",
             f"{number(summary['mean_displacement_speed_um_per_time'])} {length}/{unit}",
