@@ -448,6 +448,10 @@ def test_failed_steps_are_gaps_and_every_flagged_frame_is_marked(tmp_path: Path)
     gap = np.flatnonzero(np.isnan(values))
     assert set(times[gap]) >= {4, 7}
     assert "3 of 7 steps have no result" in books.get_title()
+    figure.canvas.draw()
+    title = books.title.get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= figure.bbox.x1
     (overview,) = series_overview(table).axes
     marked = [t for line in overview.lines if line.get_marker() == "o" for t in np.asarray(line.get_xdata())]
     assert sorted(marked) == [4, 5, 7]

@@ -62,7 +62,8 @@ def series_overview(table: pd.DataFrame) -> Figure:
     unit = str(table["time_unit"].iloc[0])
     ax.set(xlabel=time_label(unit), ylabel="net growth since the first frame, %")
     more = f" (the first {MOST_CURVES} of {len(groups)})" if len(groups) > MOST_CURVES else ""
-    ax.set_title(f"net growth of every series{more}; rings: flagged frames", fontsize=TITLE_SIZE)
+    marks = "rings: flagged frames" + (" (dots: of unknown area)" if table["area_um2"].isna().any() else "")
+    ax.set_title(f"net growth of every series{more}; {marks}", fontsize=TITLE_SIZE)
     ax.grid(alpha=0.25)
     return figure
 
@@ -132,8 +133,10 @@ def _books(ax: Axes, kept: pd.DataFrame, surface: str) -> None:
     ax.axhline(0, color="0.6", lw=0.8)
     ax.set_ylabel(f"since the first frame, {surface}")
     unknown = int(kept["created_um2"].iloc[1:].isna().sum())
-    missing = f" ({unknown} of {len(kept) - 1} steps have no result)" if unknown else ""
-    ax.set_title(f"created, destroyed and net growth, running totals{missing}", fontsize=TITLE_SIZE)
+    title = "created, destroyed and net growth, running totals"
+    if unknown:
+        title = f"running totals ({unknown} of {len(kept) - 1} steps have no result)"
+    ax.set_title(title, fontsize=TITLE_SIZE)
     ax.legend(frameon=False, fontsize=SMALL_SIZE)
 
 
