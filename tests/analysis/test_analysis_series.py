@@ -47,13 +47,20 @@ def rim(mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def store_of(
-    out: Path, masks: Masks, *, series: str = "a", config: pf.TransportConfig | None = None, **labels: Any
+    out: Path,
+    masks: Masks,
+    *,
+    series: str = "a",
+    config: pf.TransportConfig | None = None,
+    numbers: Sequence[int] | None = None,
+    **labels: Any,
 ) -> ResultStore:
-    """Consecutive pairs; a label that is a list has the value of every frame."""
+    """Consecutive pairs; a label that is a list has the value of every frame. The frames are 0, 1, ... without numbers."""
+    frames = range(len(masks)) if numbers is None else numbers
     store = ResultStore(out)
     rows = []
     for t in range(len(masks) - 1):
-        extra: dict[str, Any] = {"series": series, "frame": t, "frame_target": t + 1}
+        extra: dict[str, Any] = {"series": series, "frame": frames[t], "frame_target": frames[t + 1]}
         for name, value in labels.items():
             extra |= {name: value[t], f"{name}_target": value[t + 1]} if isinstance(value, list) else {name: value}
         result = pf.compare(masks[t], masks[t + 1], config or pf.TransportConfig())
@@ -272,6 +279,31 @@ def test_time_comes_from_a_column_an_interval_or_the_frames(
     table = pf.series_table(store_of(tmp_path, [body(t) for t in range(3)], **labels), **options)
     assert table["time"].tolist() == pytest.approx(times)
     assert set(table["time_unit"]) == {unit}
+
+
+def test_frame_numbers_count_without_a_time_and_the_words_say_so(tmp_path: Path) -> None:
+    numbers = [24, 26, 28, 34]
+    store = store_of(tmp_path, [np.roll(body(), t - 24, axis=1) for t in numbers], numbers=numbers)
+    (one,) = summaries_of(pf.series_table(store))
+    assert one["duration"] == 10
+    assert one["mean_displacement_speed_um_per_time"] == pytest.approx(1.0, rel=1e-3)
+    done = CliRunner().invoke(app, ["series", str(tmp_path), "--movies", "0"])
+    assert "4 frames over 10 frame numbers, net growth" in done.output
+    assert "speeds are per frame number;" in done.output
+    page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
+    assert "px per frame number" in page
+    assert "px/frame" not in page + (tmp_path / "series.html").read_text()
+    figure = series_figure(pf.series_table(store))
+    assert figure.axes[2].get_ylabel() == "displacement speed, px per frame number"
+    assert figure.axes[2].get_xlabel() == "frame number"
+
+
+def test_with_an_interval_the_smallest_step_of_any_series_is_one_frame(tmp_path: Path) -> None:
+    store_of(tmp_path, [body(t) for t in range(3)], numbers=[0, 30, 60])
+    store = store_of(tmp_path, [body(t) for t in range(3)], series="b", numbers=[0, 15, 45])
+    table = pf.series_table(store, frame_interval_min=30)
+    assert table["time"].tolist() == pytest.approx([0, 1, 2, 0, 0.5, 1.5])
+    assert pf.series_table(store, series="a", frame_interval_min=30)["time"].tolist() == pytest.approx([0, 1, 2])
 
 
 def test_smoothing_keeps_a_straight_line_and_names_its_kernel(growing: ResultStore) -> None:

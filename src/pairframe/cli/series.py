@@ -13,7 +13,7 @@ from pairframe.analysis.series import series_table
 from pairframe.cli.output import check_results_folder, check_writable
 from pairframe.cli.terminal import activity, output, print_places, say, visible
 from pairframe.plain_json import plain
-from pairframe.report.html.series_page import summaries_of
+from pairframe.report.html.series_page import duration_words, summaries_of
 from pairframe.report.html.series_write import write_series
 from pairframe.results.formatting import number
 from pairframe.units import pretty
@@ -91,8 +91,7 @@ def _print(job: SeriesJob, table: pd.DataFrame, summaries: list[dict[str, Any]],
         name = f"{visible(one['series'])}: " if one["series"] else ""
         came = f"{number(one['lasting_created_um2'])} {surface} came and stayed"
         flicker = f"{came}, {number(one['flicker_um2'])} {surface} came and went again (flicker)"
-        over = "" if one["time_unit"] == "frame" else f" over {number(one['duration'])} {one['time_unit']}"
-        words = f"{one['frames']} frames{over}, net growth {number(one['net_growth_percent'])} %"
+        words = f"{one['frames']} frames{duration_words(one)}, net growth {number(one['net_growth_percent'])} %"
         steps = one["steps"]
         of = f" in the {steps - one['unknown_steps']} of {steps} steps with a result" if one["unknown_steps"] else ""
         typer.echo(f"{name}{words}, {flicker}{of}")
@@ -105,7 +104,9 @@ def _print(job: SeriesJob, table: pd.DataFrame, summaries: list[dict[str, Any]],
     if len(odd) > MOST_LINES:
         say(f"and {len(odd) - MOST_LINES} more flagged frames: see series.json")
     if table.attrs["time_unit"] == "frame":
-        say("notice: no time is known, so speeds are per frame; --frame-interval MIN or --time COLUMN changes it")
+        say(
+            "notice: no time is known, so speeds are per frame number; --frame-interval MIN or --time COLUMN changes it"
+        )
     if table.attrs["length_unit"] == "px":
         say(f"notice: no pixel size is known, so lengths are in {pretty('px')}")
     print_places(output(), {"series": page, "table": job.out / "series.csv", "rules": job.out / "series.json"})

@@ -36,8 +36,8 @@ def series_figure(rows: pd.DataFrame) -> Figure:
     kept = rows[~rows["left_out"]]
     _area(area, rows, kept, surface)
     _books(books, kept, surface)
-    _speed(speed, kept, "displacement_speed", SOURCE_COLOUR, f"{length}/{unit}", "displacement speed")
-    _speed(divergence, kept, "divergence_speed", TARGET_COLOUR, f"{length}/{unit}", "divergence speed")
+    _speed(speed, kept, "displacement_speed", SOURCE_COLOUR, per_time(length, unit), "displacement speed")
+    _speed(divergence, kept, "divergence_speed", TARGET_COLOUR, per_time(length, unit), "divergence speed")
     for ax in (area, books, speed, divergence):
         ax.set_xlabel(time_label(unit))
         ax.grid(alpha=0.25)
@@ -70,7 +70,12 @@ def series_overview(table: pd.DataFrame) -> Figure:
 
 def time_label(unit: str) -> str:
     """A label of a time axis."""
-    return "frame" if unit == "frame" else f"time, {unit}"
+    return "frame number" if unit == "frame" else f"time, {unit}"
+
+
+def per_time(quantity: str, unit: str) -> str:
+    """A quantity per unit of time: ``um/h``; without a time, per frame number, which may go up in steps of two."""
+    return f"{quantity} per frame number" if unit == "frame" else f"{quantity}/{unit}"
 
 
 def _area(ax: Axes, rows: pd.DataFrame, kept: pd.DataFrame, surface: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairframe._version import __version__
+from pairframe.report.figures.series import per_time, time_label
 from pairframe.report.html.assets import render
 from pairframe.results.formatting import number
 from pairframe.units import pretty
@@ -90,6 +91,14 @@ def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
+def duration_words(summary: Mapping[str, Any]) -> str:
+    """How long a series is: " over 1.5 h"; without a time only if frame numbers are missing."""
+    unit, duration = summary["time_unit"], summary["duration"]
+    if unit != "frame":
+        return f" over {number(duration)} {unit}"
+    return "" if duration == summary["frames"] - 1 else f" over {number(duration)} frame numbers"
+
+
 def page_of_series(
     rows: pd.DataFrame,
     link: SeriesLink,
@@ -115,7 +124,7 @@ def page_of_series(
     """
     (summary,) = summaries_of(rows)
     length, unit = pretty(str(rows["length_unit"].iloc[0])), str(rows["time_unit"].iloc[0])
-    units = {"_um2": f", {length}²", "_um_per_time": f", {length}/{unit}"}
+    units = {"_um2": f", {length}²", "_um_per_time": f", {per_time(length, unit)}"}
     heads = [
         words + next((text for end, text in units.items() if name.endswith(end)), "") for name, words in _SHOWN.items()
     ]
@@ -136,7 +145,7 @@ def page_of_series(
         note=note,
         time_unit=unit,
         flagged=[{**row, "time": number(float(row["time"]))} for row in odd],
-        heads=["frame", "frame" if unit == "frame" else f"time, {unit}", *heads],
+        heads=["frame", time_label(unit), *heads],
         rows=[
             {
                 "link": pair_pages.get(str(row["pair_id"])),
@@ -154,12 +163,12 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
     length, unit = pretty(str(table["length_unit"].iloc[0])), str(table["time_unit"].iloc[0])
     shown = {
         "frames": "frames",
-        "duration": f"duration, {unit}",
+        "duration": f"duration, {'frame numbers' if unit == 'frame' else unit}",
         "net_growth_percent": "net growth, %",
-        "growth_rate_per_time": f"growth rate, 1/{unit}",
+        "growth_rate_per_time": f"growth rate, {per_time('1', unit)}",
         "flicker_um2": f"came and went again (flicker), {length}²",
         "lasting_created_um2": f"came and stayed, {length}²",
-        "mean_displacement_speed_um_per_time": f"displacement speed, {length}/{unit}",
+        "mean_displacement_speed_um_per_time": f"displacement speed, {per_time(length, unit)}",
         "unknown_steps": "steps without a result",
         "flagged_frames": "flagged frames",
         "left_out_frames": "left out",
@@ -173,7 +182,7 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
         rule=table.attrs,
         clock=f"the column {column}, in {unit}"
         if column
-        else ("counted in frames" if unit == "frame" else f"in {unit}"),
+        else ("frame numbers, because no time is known" if unit == "frame" else f"in {unit}"),
         heads=[("series", "text"), *((words, "number") for words in shown.values())],
         rows=[
             {
@@ -197,7 +206,7 @@ def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
         (
             "",
             f"{summary['frames']}",
-            "frames" if unit == "frame" else f"frames over {number(summary['duration'])} {unit}",
+            f"frames{duration_words(summary)}",
         ),
         (
             "um",
@@ -215,7 +224,7 @@ def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
         ),
         (
             "way",
-            f"{number(summary['mean_displacement_speed_um_per_time'])} {length}/{unit}",
+            f"{number(summary['mean_displacement_speed_um_per_time'])} {per_time(length, unit)}",
             f"mean displacement speed {over}".rstrip(),
         ),
         ("odd" if summary["flagged_frames"] else "good", f"{summary['flagged_frames']}", "flagged frames"),
