@@ -294,7 +294,7 @@ def test_frame_numbers_count_without_a_time_and_the_words_say_so(tmp_path: Path)
     assert "px per frame number" in page
     assert "px/frame" not in page + (tmp_path / "series.html").read_text()
     figure = series_figure(pf.series_table(store))
-    assert figure.axes[2].get_ylabel() == "displacement speed, px per frame number"
+    assert figure.axes[2].get_ylabel() == "px per frame number"
     assert figure.axes[2].get_xlabel() == "frame number"
 
 

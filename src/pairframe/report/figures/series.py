@@ -156,7 +156,7 @@ def _speed(ax: Axes, kept: pd.DataFrame, name: str, colour: str, unit: str, titl
         ax.plot(kept["time"], values, ".-", color=colour, lw=1)
     if f"{column}_smooth" in kept:
         ax.plot(kept["time"], kept[f"{column}_smooth"], "--", color="black", lw=1.2)
-    ax.set_ylabel(f"{title}, {unit}")
+    ax.set_ylabel(unit)  # the title says of what
     ax.set_title(f"{title} (step into each frame)", fontsize=TITLE_SIZE)
     highest = ax.dataLim.y1  # with error bars; the automatic limit leaves room relative to the spread, not to zero
     ax.set_ylim(0, 1.08 * highest if np.isfinite(highest) and highest > 0 else None)
