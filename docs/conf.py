@@ -104,7 +104,7 @@ GALLERY = {
     "show": ("Show and keep", ["morphing", "store_and_reload", "pair_frame"]),
     "cohorts": ("Many pairs", ["cohort_run", "cohort_analysis"]),
     "trust": ("How sure is it?", ["noise_floor", "convergence", "engines_agree", "exact_distance"]),
-    "fit": ("Losses and gradients", ["fit_an_embryo", "fit_a_shape"]),
+    "fit": ("Losses and gradients", ["fit_an_embryo", "fit_a_shape", "thin_structures"]),
 }
 GROUP_OF = {f"plot_{name}": group for group, (_, names) in GALLERY.items() for name in names}
 

@@ -20,9 +20,12 @@ import pairframe as pf
 from pairframe.analysis.series import SeriesRule
 from pairframe.cli.app import app
 from pairframe.errors import CohortError
+from pairframe.report.figures.series import series_figure, series_overview
 from pairframe.report.html import write_report, write_series
+from pairframe.report.html.series_page import summaries_of
 from pairframe.report.html.series_write import page_name_of
 from pairframe.results import ResultStore, failed_row
+from pairframe.results.formatting import number
 from pairframe.testing import disc
 
 SHAPE = (56, 72)
@@ -44,18 +47,32 @@ def rim(mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def store_of(
-    out: Path, masks: Masks, *, series: str = "a", config: pf.TransportConfig | None = None, **labels: Any
+    out: Path,
+    masks: Masks,
+    *,
+    series: str = "a",
+    config: pf.TransportConfig | None = None,
+    numbers: Sequence[int] | None = None,
+    **labels: Any,
 ) -> ResultStore:
-    """Consecutive pairs; a label that is a list has the value of every frame."""
+    """Consecutive pairs; a label that is a list has the value of every frame. The frames are 0, 1, ... without numbers."""
+    frames = range(len(masks)) if numbers is None else numbers
     store = ResultStore(out)
     rows = []
     for t in range(len(masks) - 1):
-        extra: dict[str, Any] = {"series": series, "frame": t, "frame_target": t + 1}
+        extra: dict[str, Any] = {"series": series, "frame": frames[t], "frame_target": frames[t + 1]}
         for name, value in labels.items():
             extra |= {name: value[t], f"{name}_target": value[t + 1]} if isinstance(value, list) else {name: value}
         result = pf.compare(masks[t], masks[t + 1], config or pf.TransportConfig())
         rows.append(store.write_maps(result, f"{series} {t}", extra=extra))
     store.commit(rows)
+    return store
+
+
+def failing(store: ResultStore, *steps: int, error: str = "it broke") -> ResultStore:
+    """Replace the pairs from these frames to the next by failed ones."""
+    labels = {t: {"series": "a", "frame": t, "frame_target": t + 1} for t in steps}
+    store.commit([failed_row(f"a {t}", error, extra=extra) for t, extra in labels.items()])
     return store
 
 
@@ -214,6 +231,34 @@ def test_a_failed_pair_is_flagged_and_net_growth_stays_exact(tmp_path: Path) -> 
     assert math.isnan(table["created_um2"][2])
 
 
+def test_growth_without_flicker_follows_the_area_over_failed_steps(tmp_path: Path) -> None:
+    masks = [body(2.0 * t) | (rim(body(2.0 * t)) if t % 2 else False) for t in range(14)]
+    table = pf.series_table(failing(store_of(tmp_path, masks), 7, 8))
+    assert np.isnan(table["area_um2"]).tolist() == [t == 8 for t in range(14)]
+    assert np.isnan(table["lasting_growth_um2"]).tolist() == [t == 8 for t in range(14)]
+    switched = table["flicker_created_um2"] - table["flicker_destroyed_um2"]
+    is_open = switched.fillna(0).cumsum()  # of the flicker
+    close = pytest.approx((table["net_growth_um2"] - is_open).dropna().to_numpy(), abs=1e-2)
+    assert table["lasting_growth_um2"].dropna().to_numpy() == close
+    assert table["flicker_total_um2"].iloc[-1] > 3 * rim(body()).sum()  # found on both sides
+
+
+def test_no_curve_goes_on_where_no_area_is_known(tmp_path: Path) -> None:
+    table = pf.series_table(failing(store_of(tmp_path, [body(t) for t in range(8)]), 0, 5, 6), smooth_frames=1.0)
+    unknown = [t in (0, 6, 7) for t in range(8)]
+    for name in ("area_um2", "net_growth_um2", "lasting_growth_um2", "area_um2_smooth", "lasting_growth_um2_smooth"):
+        assert np.isnan(table[name]).tolist() == unknown, name
+    assert table["net_growth_um2"].dropna().tolist() == [int(body(t).sum() - body(1).sum()) for t in range(1, 6)]
+
+
+def test_the_flag_of_a_failed_pair_names_its_cause(tmp_path: Path) -> None:
+    table = pf.series_table(
+        failing(store_of(tmp_path, [body(t) for t in range(4)]), 1, error="corrupted\n" + 999 * "x")
+    )
+    assert table["reason"][2].startswith("the comparison from frame 1 to frame 2 failed: corrupted xxx")
+    assert len(table["reason"][2]) < 320
+
+
 # --- time, smoothing, error bars -------------------------------------------------------------
 
 
@@ -234,6 +279,31 @@ def test_time_comes_from_a_column_an_interval_or_the_frames(
     table = pf.series_table(store_of(tmp_path, [body(t) for t in range(3)], **labels), **options)
     assert table["time"].tolist() == pytest.approx(times)
     assert set(table["time_unit"]) == {unit}
+
+
+def test_frame_numbers_count_without_a_time_and_the_words_say_so(tmp_path: Path) -> None:
+    numbers = [24, 26, 28, 34]
+    store = store_of(tmp_path, [np.roll(body(), t - 24, axis=1) for t in numbers], numbers=numbers)
+    (one,) = summaries_of(pf.series_table(store))
+    assert one["duration"] == 10
+    assert one["mean_displacement_speed_um_per_time"] == pytest.approx(1.0, rel=1e-3)
+    done = CliRunner().invoke(app, ["series", str(tmp_path), "--movies", "0"])
+    assert "4 frames over 10 frame numbers, net growth" in done.output
+    assert "speeds are per frame number;" in done.output
+    page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
+    assert "px per frame number" in page
+    assert "px/frame" not in page + (tmp_path / "series.html").read_text()
+    figure = series_figure(pf.series_table(store))
+    assert figure.axes[2].get_ylabel() == "px per frame number"
+    assert figure.axes[2].get_xlabel() == "frame number"
+
+
+def test_with_an_interval_the_smallest_step_of_any_series_is_one_frame(tmp_path: Path) -> None:
+    store_of(tmp_path, [body(t) for t in range(3)], numbers=[0, 30, 60])
+    store = store_of(tmp_path, [body(t) for t in range(3)], series="b", numbers=[0, 15, 45])
+    table = pf.series_table(store, frame_interval_min=30)
+    assert table["time"].tolist() == pytest.approx([0, 1, 2, 0, 0.5, 1.5])
+    assert pf.series_table(store, series="a", frame_interval_min=30)["time"].tolist() == pytest.approx([0, 1, 2])
 
 
 def test_smoothing_keeps_a_straight_line_and_names_its_kernel(growing: ResultStore) -> None:
@@ -370,6 +440,82 @@ def test_the_command_exits_with_1_if_a_pair_failed(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "1 of 3 steps have no certified comparison" in done.output
     assert (tmp_path / "series.html").is_file()
+
+
+def test_the_summary_is_of_the_steps_that_have_a_result(tmp_path: Path) -> None:
+    store = failing(store_of(tmp_path, [np.roll(body(), 2 * t, axis=1) for t in range(7)]), 2, 5)
+    table = pf.series_table(store)
+    (one,) = summaries_of(table)
+    assert one["mean_displacement_speed_um_per_time"] == pytest.approx(2.0, rel=1e-3)
+    assert (one["steps"], one["unknown_steps"], one["duration"]) == (6, 2, 6)
+    assert (one["area_last_um2"], one["net_growth_um2"], one["has_last_area"]) == (body().sum(), 0, False)
+    write_series(table, tmp_path, max_movies=0)
+    page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
+    for words in ("created", "destroyed", "mean displacement speed"):
+        assert f"{words} in the 4 of 6 steps with a result" in page
+    assert "(until frame 5)" in page
+    assert "steps without a result" in (tmp_path / "series.html").read_text()
+
+
+def test_a_series_without_any_result_still_has_a_page(tmp_path: Path) -> None:
+    store = failing(store_of(tmp_path, [body(t) for t in range(4)]), 0, 1, 2)
+    table = pf.series_table(store, smooth_frames=1.0)
+    (one,) = summaries_of(table)
+    assert one["unknown_steps"] == 3
+    assert math.isnan(one["net_growth_um2"])
+    assert math.isnan(one["mean_displacement_speed_um_per_time"])
+    assert write_series(table, tmp_path).is_file()
+
+
+def test_failed_steps_are_gaps_and_every_flagged_frame_is_marked(tmp_path: Path) -> None:
+    table = pf.series_table(failing(store_of(tmp_path, [body(t) for t in range(8)]), 3, 4, 6))
+    figure = series_figure(table)
+    area, books = figure.axes[:2]
+    lines = {str(line.get_label()): line for line in area.lines}
+    assert np.asarray(lines["flagged"].get_xdata()).tolist() == [5]
+    assert np.asarray(lines["flagged, area unknown"].get_xdata()).tolist() == [4, 7]
+    created = next(line for line in books.lines if line.get_label() == "created")
+    times, values = (np.asarray(data, dtype=float) for data in created.get_data())
+    assert times[np.isfinite(values)].tolist() == [0, 1, 2, 3, 5, 6]
+    gap = np.flatnonzero(np.isnan(values))
+    assert set(times[gap]) >= {4, 7}
+    assert "3 of 7 steps have no result" in books.get_title()
+    figure.canvas.draw()
+    title = books.title.get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= figure.bbox.x1
+    (overview,) = series_overview(table).axes
+    marked = [t for line in overview.lines if line.get_marker() == "o" for t in np.asarray(line.get_xdata())]
+    assert sorted(marked) == [4, 5, 7]
+
+
+def test_flicker_is_told_as_area_beside_what_stayed(tmp_path: Path) -> None:
+    masks = [body(2 * t) | (rim(body(2 * t)) if t % 2 else False) for t in range(7)]
+    planted = sum(int(rim(body(2 * t)).sum()) for t in range(1, 7, 2))
+    store = store_of(tmp_path, masks)
+    (one,) = summaries_of(pf.series_table(store))
+    grown = int(masks[-1].sum() - masks[0].sum())
+    assert one["lasting_created_um2"] == pytest.approx(grown, abs=1e-2)
+    assert one["flicker_um2"] == pytest.approx(planted, rel=0.1)
+    share = one["flicker_um2"] / (one["flicker_um2"] + one["lasting_created_um2"])
+    assert one["flicker_percent_of_all_that_came"] == pytest.approx(100 * share)
+    assert not [name for name in one if name.endswith("of_created")]
+    done = CliRunner().invoke(app, ["series", str(tmp_path), "--movies", "0"])
+    stayed, flicker = number(one["lasting_created_um2"]), number(one["flicker_um2"])
+    assert f"{stayed} px² came and stayed, {flicker} px² came and went again (flicker)" in done.output
+    page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
+    assert f"beside {stayed} px² that came and stayed; in aligned series, jitter of pose" in page
+    assert "of all new area" not in page
+
+
+@pytest.mark.parametrize("rim_um", [None, 1.0])
+def test_the_highest_speed_lies_inside_its_panel(tmp_path: Path, rim_um: float | None) -> None:
+    config = pf.TransportConfig() if rim_um is None else pf.TransportConfig(rim_um=rim_um)
+    table = pf.series_table(store_of(tmp_path, [body(2 * t) for t in range(4)], config=config))
+    for name, ax in zip(("displacement", "divergence"), series_figure(table).axes[2:], strict=True):
+        ends = [table[f"{name}_speed_{part}um_per_time"].max() for part in ("", "high_") if rim_um or not part]
+        assert ax.get_ylim()[0] == 0
+        assert ax.get_ylim()[1] >= 1.05 * max(ends)
 
 
 @pytest.mark.skipif("PAIRFRAME_DATA" not in os.environ, reason="PAIRFRAME_DATA names no folder")

@@ -23,6 +23,8 @@ API = runpy.run_path(str(ROOT / "docs/public_names.py"))
 LOADED = re.compile(r"""<(?:script|img|iframe|video|source|link)\b[^>]*?\b(?:src|href)\s*=\s*["']([^"']+)""")
 CSS_LOADED = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 TWO_MINUTES_AND_MORE = 600
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MOST_API_PX = 15_000  # high: a longer page of the API is not read
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +105,35 @@ def test_every_page_describes_itself_to_search_engines(site: Path) -> None:
                 r'<meta (?:content="([^"]+)" )?name="description"(?: content="([^"]+)")?', page.read_text()
             )
             assert 20 < len("".join(words)) < 250, page.name
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [390, 1024, 1280])
+def test_every_page_fits_its_window_and_the_browser_does_not_complain(site: Path, width: int) -> None:
+    from playwright.sync_api import sync_playwright
+
+    complaints: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        view = browser.new_page(viewport={"width": width, "height": 900})
+        view.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        view.on("pageerror", lambda error: complaints.append(str(error)))
+        view.on("requestfailed", lambda request: complaints.append(request.url))
+        for page in [*site.glob("*.html"), *site.glob("api/*.html"), site / "generated/gallery/index.html"]:
+            view.goto(page.as_uri())
+            page_px, height_px = view.evaluate(
+                "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+            )
+            assert page_px <= width, page.name
+            wide = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+            assert view.eval_on_selector_all("article pre", wide) == 0, page.name
+            assert width < 1280 or page.parent.name != "api" or height_px < MOST_API_PX, page.name
+            assert view.eval_on_selector_all("article img", "(all) => all.filter((one) => !one.alt).length") == 0, (
+                page.name
+            )
+        browser.close()
+    assert complaints == []
 
 
 def test_every_example_is_in_a_group_of_the_gallery() -> None:

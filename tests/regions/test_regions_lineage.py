@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import tifffile
 import zarr
@@ -140,6 +142,20 @@ def test_the_movie_shows_each_track_in_its_colour(found: Lineage, tmp_path: Path
     assert len(np.unique(colours.round(6), axis=0)) == len(found.tracks) + 1
     with pytest.raises(OutputError, match=r"ending in \.gif"):
         write_lineage_movie(found, tmp_path / "movie.mp4")
+
+
+def test_intensities_are_not_labels() -> None:
+    grey = np.random.default_rng(0).integers(0, 4000, SHAPE)
+    with pytest.raises(MaskError, match="looks like an image of intensities"):
+        lineage([grey, grey])
+
+
+def test_sisters_and_cousins_differ_in_colour() -> None:
+    """Two families that divide twice, with tracks numbered frame by frame."""
+    parents = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
+    tracks = pd.DataFrame({"track": range(1, len(parents) + 1), "parent_track": parents})
+    colours = track_colours(SimpleNamespace(tracks=tracks))  # type: ignore[arg-type]
+    assert len(np.unique((255 * colours).round(), axis=0)) == len(parents) + 1
 
 
 def test_empty_frames_only_make_objects_vanish_and_appear() -> None:

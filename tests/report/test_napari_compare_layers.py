@@ -89,6 +89,27 @@ def test_a_series_gives_layers_with_its_axis_and_in_its_place() -> None:
     assert words(results[:1]).startswith("40 x 60 px: moved by 6 um")
 
 
+def test_layers_of_an_extended_canvas_lie_over_the_source() -> None:
+    small, large = disc(SHAPE, (20, 10), 6), disc(SHAPE, (20, 20), 14)
+    config = pf.TransportConfig(align="shift")
+    pairs = [(small, large), (large, large)]  # moved onto the small one, the large disc does not fit on the canvas
+    results = compare_pairs(pairs, config, Job(2, 1e-6))
+    assert results[0].pose is not None
+    extended = results[0].pose.source_canvas
+    assert extended.shape_hw != SHAPE
+    stack = layer(np.stack([small, large]), (1.0, 2.0, 2.0))
+    (created, look, _), _, (vectors, _, _) = new_layers(results, stack)
+    assert created.shape[0] == 2
+    top, left = np.array(look["translate"][1:]) / -2.0
+    assert (top, left) == extended.origin_yx
+    new = np.argwhere(created[0] > 0.5) - (top, left)  # in pixels of the source
+    np.testing.assert_allclose(new.mean(axis=0), (20, 10), atol=0.7)
+    starts = vectors[vectors[:, 0, 0] == 0, 0, 1:] - (top, left)
+    assert small[tuple(starts.astype(int).T)].all()
+    starts = vectors[vectors[:, 0, 0] == 1, 0, 1:] - (top, left)
+    assert large[tuple(starts.astype(int).T)].all()
+
+
 def test_cancelling_ends_at_the_next_iteration() -> None:
     job = Job(2, 1e-6)
     job.iterated(TraceRecord(1.0, 1.0, 1.0))

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import pairframe as pf
+from pairframe.errors import ArgumentError
 from pairframe.report.figures import new_figure, summary_figure, summary_size_in, thumbnail, write_movie
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pictures import known_view, make_figures, make_pictures
@@ -92,3 +93,22 @@ def test_napari_layers_of_a_volume_have_the_shape_of_its_voxels(grown: pf.Transp
     vectors = displacement_vectors(grown)
     assert vectors.shape[1:] == (2, 3)
     np.testing.assert_allclose(np.median(vectors[:, 1], axis=0), (0.0, 3.0, 4.0), atol=0.3)
+    look = layers[-1][1]
+    assert (look["units"], look["axis_labels"]) == (("um",) * 3, ("z", "y", "x"))
+    np.testing.assert_allclose(np.median(look["features"]["length_um"]), 5.0, atol=0.3)
+
+
+def test_a_volume_in_a_notebook(grown: pf.TransportResult) -> None:
+    pytest.importorskip("xarray")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    assert grown.plot()._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(ArgumentError, match="summary"):
+        grown.plot("morph")
+    axes = grown.to_xarray().plot()
+    assert axes.flat[2].get_title() == "mass_created, summed over depth"
+    assert all(ax.yaxis_inverted() for ax in axes.flat)
+    pyplot.close("all")

@@ -35,6 +35,7 @@ FILES = {
     "graph": "lineage.geff",
     "summary": "lineage.json",
 }
+_MANY_BROKEN = 0.1  # share of all events; more appearances and disappearances than that are rarely real
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,12 @@ def _tell(job: LineageJob, found: Lineage) -> None:
     if len(shares):
         console.print(
             f"links      {len(shares)}, supported by {100 * shares.median():.0f} % of the smaller object (median)"
+        )
+    broken = found.events["appears"] + found.events["vanishes"]
+    if job.config.align == "none" and broken > _MANY_BROKEN * sum(found.events.values()):
+        console.print(
+            f"{broken} of {sum(found.events.values())} events are objects that appear or vanish: if the stage or the "
+            "colony moved, try --align shift"
         )
     console.print()
     print_places(console, {what: job.out / name for what, name in FILES.items()})

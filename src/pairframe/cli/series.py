@@ -13,7 +13,7 @@ from pairframe.analysis.series import series_table
 from pairframe.cli.output import check_results_folder, check_writable
 from pairframe.cli.terminal import activity, output, print_places, say, visible
 from pairframe.plain_json import plain
-from pairframe.report.html.series_page import summaries_of
+from pairframe.report.html.series_page import duration_words, summaries_of
 from pairframe.report.html.series_write import write_series
 from pairframe.results.formatting import number
 from pairframe.units import pretty
@@ -72,30 +72,41 @@ def run_series(job: SeriesJob, *, as_json: bool = False, quiet: bool = False) ->
         _print(job, table, summaries, page)
     without = table[[any(flag in BROKEN for flag in str(flags).split("; ")) for flags in table["flags"]]]
     if len(without):
+        unknown = sum(one["unknown_steps"] for one in summaries)
+        missing = (
+            f"; the changes in {unknown} of them are missing from the totals (net growth comes from the areas)"
+            if unknown
+            else ""
+        )
         say(
-            f"pairframe: {len(without)} of {len(table) - len(summaries)} steps have no certified comparison, so their changes are "
-            "missing from the totals; net growth is exact. To fix: see the flags, and run the cohort with --retry-failed"
+            f"pairframe: {len(without)} of {len(table) - len(summaries)} steps have no certified comparison{missing}. "
+            "To fix: see the flags, and run the cohort with --retry-failed"
         )
         raise typer.Exit(1)
 
 
 def _print(job: SeriesJob, table: pd.DataFrame, summaries: list[dict[str, Any]], page: Path) -> None:
+    surface = f"{pretty(table.attrs['length_unit'])}²"
     for one in summaries[:MOST_LINES]:
         name = f"{visible(one['series'])}: " if one["series"] else ""
-        flicker = f"{number(one['flicker_percent_of_created'])} % of the new area is flicker"
-        over = "" if one["time_unit"] == "frame" else f" over {number(one['duration'])} {one['time_unit']}"
-        words = f"{one['frames']} frames{over}, net growth {number(one['net_growth_percent'])} %"
-        typer.echo(f"{name}{words}, {flicker}")
+        came = f"{number(one['lasting_created_um2'])} {surface} came and stayed"
+        flicker = f"{came}, {number(one['flicker_um2'])} {surface} came and went again (flicker)"
+        words = f"{one['frames']} frames{duration_words(one)}, net growth {number(one['net_growth_percent'])} %"
+        steps = one["steps"]
+        of = f" in the {steps - one['unknown_steps']} of {steps} steps with a result" if one["unknown_steps"] else ""
+        typer.echo(f"{name}{words}, {flicker}{of}")
     if len(summaries) > MOST_LINES:
         typer.echo(f"and {len(summaries) - MOST_LINES} more series")
     odd = table[table["flags"].notna()]
     for row in odd.head(MOST_LINES).to_dict("records"):
         left = " (left out)" if row["left_out"] else ""
-        say(f"flagged{left}: series {row['series']!r}, frame {row['frame']}: {row['reason']}")
+        say(f"flagged{left}: series {row['series']!r}, frame {row['frame']}: {visible(row['reason'])}")
     if len(odd) > MOST_LINES:
         say(f"and {len(odd) - MOST_LINES} more flagged frames: see series.json")
     if table.attrs["time_unit"] == "frame":
-        say("notice: no time is known, so speeds are per frame; --frame-interval MIN or --time COLUMN changes it")
+        say(
+            "notice: no time is known, so speeds are per frame number; --frame-interval MIN or --time COLUMN changes it"
+        )
     if table.attrs["length_unit"] == "px":
         say(f"notice: no pixel size is known, so lengths are in {pretty('px')}")
     print_places(output(), {"series": page, "table": job.out / "series.csv", "rules": job.out / "series.json"})

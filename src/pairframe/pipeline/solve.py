@@ -19,6 +19,7 @@ from pairframe.types import Float
 SelfStarts = tuple[SelfStart, SelfStart]
 # Larger pairs are solved before their self-problems: two solves at once need the memory of both, and each uses all threads.
 LARGE_PIXELS = 1 << 20
+SMALL_PIXELS = 1 << 11  # to start a thread takes longer than it saves
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,8 @@ def solve_with_self_problems(
         )
 
     is_large = problem.mass_a.size > LARGE_PIXELS
-    if n_threads() == 1 or is_large or not get_engine(backend).side_by_side:
+    is_small = problem.mass_a.size < SMALL_PIXELS
+    if n_threads() == 1 or is_small or is_large or not get_engine(backend).side_by_side:
         solution = solve(problem, backend, options, start, progress)
         if is_large:
             return_freed_memory()

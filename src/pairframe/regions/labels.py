@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CREATED = DESTROYED = 0  # the source of created mass, and the target of destroyed mass
 UNLABELLED = -1  # pixels that have mass and the label 0
 MAX_LABELS = 65_000
+_MANY, _SPECK_PX = 100, 2  # more labels than this, and most of them no larger than this: intensities
 _CHUNK_PIXELS = 1 << 18
 _ROUNDING = 1 + 1e-9
 
@@ -72,6 +73,15 @@ def checked_labels(given: ArrayLike, name: str) -> NDArray[np.integer]:
                 f"at most {MAX_LABELS} labels in {name}",
                 f"{n_labels}",
                 "check that it is a label image and not an intensity image; otherwise compare parts of it",
+                name,
+            )
+    if labels.size and int(labels.max()) > _MANY:
+        n_pixels = np.unique(labels[labels > 0], return_counts=True)[1]
+        if len(n_pixels) > _MANY and np.median(n_pixels) <= _SPECK_PX:
+            raise MaskError(
+                f"{name} to hold labels",
+                f"{len(n_pixels)} different values, most of them on {_SPECK_PX} pixels or fewer",
+                "this looks like an image of intensities: segment it first, and give the labels",
                 name,
             )
     return labels

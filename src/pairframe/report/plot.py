@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH_IN = 11.0
+OF_VOLUMES = ("summary", "convergence")
 
 
 def plot_result(result: TransportResult, kind: str = "summary", *, width_in: float = WIDTH_IN) -> Figure:
@@ -33,7 +34,8 @@ def plot_result(result: TransportResult, kind: str = "summary", *, width_in: flo
     ----------
     kind : str
         ``summary`` (six panels), ``overview`` (four of them), ``motion`` (shift, turn and what is left), ``strain`` (needs
-        ``TransportConfig(strain=True)``), ``morph`` (from source to target), or ``convergence``.
+        ``TransportConfig(strain=True)``), ``morph`` (from source to target), or ``convergence``; of volumes only ``summary``
+        and ``convergence``.
     width_in : float
         Width of the figure in inches.
 
@@ -42,7 +44,7 @@ def plot_result(result: TransportResult, kind: str = "summary", *, width_in: flo
     matplotlib Figure, which shows itself at the end of a notebook cell. It is not one of pyplot's, so it needs no closing;
     ``figure.savefig("pair.png")`` writes it.
     """
-    draw, size_in = _KINDS[checks.choice(kind, "kind", list(_KINDS))]
+    draw, size_in = _KINDS[checks.choice(kind, "kind", OF_VOLUMES if result.transform.is_volume else list(_KINDS))]
     figure = new_figure(*size_in(result, width_in))
     draw(result, figure)
     return figure

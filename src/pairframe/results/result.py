@@ -414,11 +414,10 @@ class TransportResult(FrozenArrays):
     def plot(self, kind: str = "summary", **options: Any) -> Figure:
         """Draw it: ``"summary"``, ``"overview"``, ``"motion"``, ``"strain"``, ``"convergence"`` or ``"morph"``.
 
-        A notebook shows the figure; elsewhere, ``result.plot().savefig("pair.png")``. See `pairframe.report.plot_result`.
+        A notebook shows the figure; elsewhere, ``result.plot().savefig("pair.png")``. See `pairframe.report.plot.plot_result`.
         """
-        figure: Figure = import_module("pairframe.report.plot").plot_result(
-            self, kind, **options
-        )  # drawing comes later
+        drawing = import_module("pairframe.report.plot")  # found by name: results know nothing of drawing
+        figure: Figure = drawing.plot_result(self, kind, **options)
         return figure
 
     def __repr__(self) -> str:

@@ -22,7 +22,8 @@ class MapPlot(DataArrayPlotAccessor):
     def __call__(self, **options: Any) -> Any:  # type: ignore[override]
         """As `xarray.DataArray.plot`, for images the right way up and with an equal aspect."""
         dims = tuple(self._da.dims)
-        if dims[-2:] not in IMAGE_DIMS or "x" in options or "y" in options:
+        is_image = dims in IMAGE_DIMS or (dims[-2:] in IMAGE_DIMS and {"row", "col"} & options.keys())
+        if not is_image or "x" in options or "y" in options:
             return super().__call__(**options)
         drawn = super().__call__(**{"yincrease": False, **options})
         axes = getattr(drawn, "axs", None)  # several panels
@@ -38,7 +39,8 @@ class MapsPlot(DatasetPlotAccessor):
         """Draw several maps side by side, by default the masses: source, target, created, destroyed. Returns the axes."""
         import matplotlib.pyplot as plt
 
-        shown = [self._ds[name] for name in names]
+        maps = [self._ds[name] for name in names]
+        shown = [one if one.ndim == 2 else one.sum(one.dims[:-2], keep_attrs=True) for one in maps]
         h, w = shown[0].shape[-2:]
         columns = 2 if len(shown) > 1 else 1
         rows = -(-len(shown) // columns)
@@ -48,7 +50,7 @@ class MapsPlot(DatasetPlotAccessor):
             ax.remove()
         for one, ax in zip(shown, axes.flat, strict=False):
             one.plot(ax=ax, **options)
-            ax.set_title(str(one.name))
+            ax.set_title(str(one.name) + ("" if maps[0].ndim == 2 else ", summed over depth"))
         return axes
 
 

@@ -75,9 +75,11 @@ def books_of(frames: SeriesFrames, flicker_frames: int, store: ResultStore, tick
 
 def _without_early(total: Float, lasting: Float) -> tuple[Float, Float]:
     """Move area by which single frames stick out from lasting change to flicker; (2, n) created and destroyed each."""
-    course = np.concatenate([[0.0], np.cumsum(lasting[0] - lasting[1])])
-    off = sticks_out(course)
-    change = np.diff(off)  # of what sticks out, in every step
+    steps = lasting[0] - lasting[1]
+    change = np.zeros(len(steps))  # of what sticks out, in every step
+    known = np.flatnonzero(np.isfinite(steps))
+    for run in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1):  # an unknown step parts the series
+        change[run] = np.diff(sticks_out(np.concatenate([[0.0], np.cumsum(steps[run])])))
     created, destroyed = np.maximum(change, 0.0), np.maximum(-change, 0.0)
     # A step that loses what stuck out loses less, or creates more, than it seemed to.
     kept = np.stack([lasting[0] - created, lasting[1] - destroyed])

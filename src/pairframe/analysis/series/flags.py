@@ -17,6 +17,7 @@ ROBUST_DEVIATIONS = 3.5  # 1.4826 times the median absolute deviation each
 LEAST_AREA_FACTOR = 1.2
 LEAST_MOVE_SHARE = 0.25  # of the square root of the area
 LEAST_TURN_DEG = 45.0
+MOST_CAUSE = 240  # characters of the error of a failed pair
 FEWEST_FRAMES = 5  # fewer say nothing about what is usual
 
 # Flags of a single frame, which may be left out; the others are about the series from that frame on.
@@ -49,7 +50,9 @@ def flags_of(chain: Chain, area: Float, length_text: str) -> list[list[FrameFlag
         if row is None:
             flags[i + 1].append(FrameFlag("gap", f"there is no pair {here}"))
         elif not is_known(row):
-            flags[i + 1].append(FrameFlag("failed", f"the comparison {here} failed"))
+            cause = " ".join(str(row.get("error") or "the cause is not recorded").split())
+            shown = cause if len(cause) <= MOST_CAUSE else f"{cause[: MOST_CAUSE - 3]}..."
+            flags[i + 1].append(FrameFlag("failed", f"the comparison {here} failed: {shown}"))
         elif status_kind(row["status"]) == "bad":
             flags[i + 1].append(FrameFlag("not_certified", f"the comparison {here} did not converge"))
     return flags

@@ -168,7 +168,7 @@ def _table(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Cal
         "outline_flicker_total_um2": _known_sum(books.outline),
         "lasting_created_total_um2": _summed(books.lasting_created),
         "lasting_destroyed_total_um2": _summed(books.lasting_destroyed),
-        "lasting_growth_um2": _summed(books.lasting_created - books.lasting_destroyed),
+        "lasting_growth_um2": _lasting_growth(books.lasting_created - books.lasting_destroyed, area),
         "growth_rate_per_time": _after(rate),
         "mean_displacement_um": _after(move),
         "path_um": _summed(move),
@@ -186,7 +186,8 @@ def _table(frames: SeriesFrames, rule: SeriesRule, store: ResultStore, tick: Cal
         unit_time = frames.times[frames.kept] / (float(np.median(duration)) if len(duration) else 1.0)
         columns |= {f"{name}_smooth": _smooth(columns[name], unit_time, rule.smooth_frames) for name in SMOOTHED}
     n = len(chain.frames)
-    first = area[0] if len(area) else math.nan
+    known = area[np.isfinite(area)]
+    first = known[0] if len(known) else math.nan
     table = pd.DataFrame({"series": [chain.name] * n, "frame": list(chain.frames), "time": frames.times})
     table["length_unit"] = frames.units.length
     table["area_um2"] = frames.area
@@ -219,6 +220,27 @@ def _summed(steps: Float) -> Float:
     return np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])
 
 
+def _lasting_growth(steps: Float, area: Float) -> Float:
+    """Net growth less the flicker that is open, at the frames: NaN where the area is unknown.
+
+    Over an unknown step the whole change of area counts, because no flicker is found in it.
+
+    Parameters
+    ----------
+    steps : (n - 1,)
+        Lasting change in every step, um^2.
+    area : (n,)
+    """
+    found = np.full(len(area), np.nan)
+    total, before = 0.0, None
+    for k in np.flatnonzero(np.isfinite(area)):
+        if before is not None:
+            is_measured = before == k - 1 and np.isfinite(steps[k - 1])
+            total += float(steps[k - 1] if is_measured else area[k] - area[before])
+        found[k], before = total, k
+    return found
+
+
 def _known_sum(steps: Float) -> Float:
     """The same, but NaN throughout if more than half of the steps are unknown."""
     total = _summed(steps)
@@ -226,6 +248,9 @@ def _known_sum(steps: Float) -> Float:
 
 
 def _smooth(values: Float, times: Float, width: float) -> Float:
-    if np.isfinite(values).sum() < 2:
-        return np.full(len(values), np.nan)
-    return local_lines(values[:, None], times, width)[:, 0]
+    known = np.flatnonzero(np.isfinite(values))
+    found = np.full(len(values), np.nan)
+    if len(known) >= 2:
+        inside = slice(known[0], known[-1] + 1)  # a gap is filled, but the line does not go on where no value is known
+        found[inside] = local_lines(values[inside, None], times[inside], width)[:, 0]
+    return found

@@ -1,4 +1,4 @@
-"""`times_of`: the time of every frame of a series, from a column, from the frame interval, or counted in frames."""
+"""`times_of`: the time of every frame of a series, from a column, from the frame interval, or the frame numbers."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ class Clock:
     Attributes
     ----------
     column : str or None
-        A carried column; None: frames are counted, or an interval was given.
+        A carried column; None: frame numbers, or an interval was given.
     unit : str
-        Of the times: ``h`` if it is known, ``frame`` if frames are counted, otherwise as given.
+        Of the times: ``h`` if it is known, ``frame`` for frame numbers, otherwise as given.
     factor : float
         From the numbers in the column to that unit.
     interval_h : float or None
         Hours from a frame to the next, if that was given.
+    frame_step : float or None
+        Difference of frame numbers that is one frame: the smallest of any series; None without frame numbers.
     """
 
     column: str | None
     unit: str
     factor: float = 1.0
     interval_h: float | None = None
+    frame_step: float | None = None
 
 
 def find_clock(
@@ -52,7 +55,7 @@ def find_clock(
         if time is not None or time_unit is not None:
             raise CohortError("the time from one place", "both a column and a frame interval", "remove one of them")
         checks.positive(frame_interval_min, INTERVAL, fix="e.g. 5", error=CohortError)
-        return Clock(None, "h", interval_h=float(frame_interval_min) / 60)
+        return Clock(None, "h", interval_h=float(frame_interval_min) / 60, frame_step=_smallest_step(cohort))
     if time is not None and time not in cohort.carried:
         known = ", ".join(ascii(name)[:40] for name in cohort.carried[:8]) or "none"
         raise CohortError("a column of the table as the time", ascii(time)[:80], f"the labels are {known}", "time")
@@ -87,6 +90,7 @@ def times_of(chain: Chain, clock: Clock) -> Float:
 
 
 def _from_frames(chain: Chain, clock: Clock) -> Float:
+    """Numbers of the frames as they are, or in hours; frames without numbers are numbered in their order."""
     try:
         numbers = np.array([float(frame) for frame in chain.frames])
     except ValueError:
@@ -94,8 +98,18 @@ def _from_frames(chain: Chain, clock: Clock) -> Float:
     if clock.interval_h is None:
         return numbers
     steps = np.diff(numbers)
-    known = steps[steps > 0]
-    return np.asarray((numbers - numbers[0]) / (known.min() if len(known) else 1.0) * clock.interval_h)
+    step = clock.frame_step or min(steps[steps > 0], default=1.0)
+    return np.asarray((numbers - numbers[0]) / step * clock.interval_h)
+
+
+def _smallest_step(cohort: Cohort) -> float | None:
+    """The smallest difference of frame numbers in any series, as in a run with a frame interval."""
+    by_series: dict[Any, set[float]] = {}
+    for row in cohort.rows:
+        pair = [row.get("frame"), row.get("frame_target")]
+        if all(isinstance(frame, int | float) and math.isfinite(frame) for frame in pair):
+            by_series.setdefault(row.get(cohort.series) if cohort.series else None, set()).update(map(float, pair))  # type: ignore[arg-type]
+    return min((b - a for found in by_series.values() for a, b in pairwise(sorted(found))), default=None)
 
 
 def _from_column(chain: Chain, clock: Clock) -> Float:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FRAME_MS = 450
 _MARGIN = 0.05  # of the longer side of the objects, around them
+_SISTERS = 0.04  # of the colour circle, between a mother and her daughters
+_HUES = 120  # hues that an eye tells apart side by side
 _GOLDEN = 0.618034  # steps of this share of the colour circle give neighbours different colours
 
 
@@ -52,14 +54,20 @@ def track_colours(lineage: Lineage) -> Float:
     tracks = lineage.tracks
     hue = np.zeros(len(tracks) + 1)
     light = np.full(len(tracks) + 1, 0.55)
-    n_families = 0
+    n_families, n_daughters = 0, np.zeros(len(tracks) + 1, dtype=int)
+    used: set[tuple[int, int]] = set()
     for track, parent in zip(tracks["track"].tolist(), tracks["parent_track"].tolist(), strict=True):
         if parent:
-            hue[track] = hue[parent] + 0.04 * (1 if track % 2 else -1)
-            light[track] = 0.42 if track % 2 else 0.68
+            is_odd = n_daughters[parent] % 2
+            n_daughters[parent] += 1
+            hue[track] = hue[parent] + (_SISTERS if is_odd else -_SISTERS)
+            light[track] = 0.42 if is_odd else 0.68
         else:
             hue[track] = n_families * _GOLDEN
             n_families += 1
+        while (key := (round(hue[track] % 1.0 * _HUES), round(100 * light[track]))) in used and len(used) < _HUES:
+            hue[track] += 1.0 / _HUES  # taken by a cousin
+        used.add(key)
     colours = [colorsys.hls_to_rgb(h % 1.0, x, 0.65) for h, x in zip(hue, light, strict=True)]
     found: Float = np.array(colours)
     found[0] = 0.08

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pairframe._version import __version__
+from pairframe.report.figures.series import per_time, time_label
 from pairframe.report.html.assets import render
 from pairframe.results.formatting import number
 from pairframe.units import pretty
@@ -46,33 +49,54 @@ def summaries_of(table: pd.DataFrame) -> list[dict[str, Any]]:
     for name, rows in table.groupby("series", sort=False):
         kept = rows[~rows["left_out"]]
         last = kept.iloc[-1]
-        duration = float(kept["time"].iloc[-1] - kept["time"].iloc[0])
-        first_area, last_area = float(kept["area_um2"].iloc[0]), float(last["area_um2"])
-        rate = math.log(last_area / first_area) / duration if first_area > 0 and last_area > 0 else math.nan
+        times = kept["time"].to_numpy()
+        moves, durations = kept["mean_displacement_um"].to_numpy()[1:], np.diff(times)
+        of_measured = float(durations[np.isfinite(moves)].sum())
+        ends = kept[kept["area_um2"].notna()].iloc[[0, -1]] if kept["area_um2"].notna().any() else kept.iloc[[0, -1]]
+        first_area, last_area = (float(area) for area in ends["area_um2"])
+        between = float(ends["time"].iloc[1] - ends["time"].iloc[0])
+        can_grow = first_area > 0 and last_area > 0 and between > 0
+        rate = math.log(last_area / first_area) / between if can_grow else math.nan
         created, flicker = float(last["created_total_um2"]), float(last["flicker_total_um2"])
-        came = flicker + float(last["lasting_created_total_um2"])
+        stayed = float(last["lasting_created_total_um2"])
+        came = flicker + stayed
         found.append(
             {
                 "series": str(name),
                 "frames": len(rows),
-                "duration": duration,
+                "steps": len(kept) - 1,
+                "unknown_steps": int(kept["created_um2"].iloc[1:].isna().sum()),
+                "duration": float(times[-1] - times[0]),
                 "time_unit": str(last["time_unit"]),
                 "area_first_um2": first_area,
                 "area_last_um2": last_area,
-                "net_growth_um2": float(last["net_growth_um2"]),
-                "net_growth_percent": float(last["net_growth_percent"]),
+                "has_last_area": bool(kept["area_um2"].notna().iloc[-1]),
+                "area_last_frame": ends["frame"].iloc[1],
+                "net_growth_um2": float(ends["net_growth_um2"].iloc[1]),
+                "net_growth_percent": float(ends["net_growth_percent"].iloc[1]),
                 "growth_rate_per_time": rate,
                 "created_um2": created,
                 "destroyed_um2": float(last["destroyed_total_um2"]),
                 "flicker_um2": flicker,
-                "flicker_percent_of_created": 100 * flicker / came if came > 0 else 0.0,
+                "lasting_created_um2": stayed,
+                "flicker_percent_of_all_that_came": 100 * flicker / came if came > 0 else 0.0,
                 "outline_flicker_um2": float(last["outline_flicker_total_um2"]),
-                "mean_displacement_speed_um_per_time": float(kept["path_um"].iloc[-1]) / duration,
+                "mean_displacement_speed_um_per_time": float(np.nansum(moves)) / of_measured
+                if of_measured > 0
+                else math.nan,
                 "flagged_frames": int(rows["flags"].notna().sum()),
                 "left_out_frames": int(rows["left_out"].sum()),
             }
         )
     return found
+
+
+def duration_words(summary: Mapping[str, Any]) -> str:
+    """How long a series is: " over 1.5 h"; without a time only if frame numbers are missing."""
+    unit, duration = summary["time_unit"], summary["duration"]
+    if unit != "frame":
+        return f" over {number(duration)} {unit}"
+    return "" if duration == summary["frames"] - 1 else f" over {number(duration)} frame numbers"
 
 
 def page_of_series(
@@ -100,7 +124,7 @@ def page_of_series(
     """
     (summary,) = summaries_of(rows)
     length, unit = pretty(str(rows["length_unit"].iloc[0])), str(rows["time_unit"].iloc[0])
-    units = {"_um2": f", {length}²", "_um_per_time": f", {length}/{unit}"}
+    units = {"_um2": f", {length}²", "_um_per_time": f", {per_time(length, unit)}"}
     heads = [
         words + next((text for end, text in units.items() if name.endswith(end)), "") for name, words in _SHOWN.items()
     ]
@@ -121,7 +145,7 @@ def page_of_series(
         note=note,
         time_unit=unit,
         flagged=[{**row, "time": number(float(row["time"]))} for row in odd],
-        heads=["frame", "frame" if unit == "frame" else f"time, {unit}", *heads],
+        heads=["frame", time_label(unit), *heads],
         rows=[
             {
                 "link": pair_pages.get(str(row["pair_id"])),
@@ -139,11 +163,13 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
     length, unit = pretty(str(table["length_unit"].iloc[0])), str(table["time_unit"].iloc[0])
     shown = {
         "frames": "frames",
-        "duration": f"duration, {unit}",
+        "duration": f"duration, {'frame numbers' if unit == 'frame' else unit}",
         "net_growth_percent": "net growth, %",
-        "growth_rate_per_time": f"growth rate, 1/{unit}",
-        "flicker_percent_of_created": "flicker, % of new area",
-        "mean_displacement_speed_um_per_time": f"displacement speed, {length}/{unit}",
+        "growth_rate_per_time": f"growth rate, {per_time('1', unit)}",
+        "flicker_um2": f"came and went again (flicker), {length}²",
+        "lasting_created_um2": f"came and stayed, {length}²",
+        "mean_displacement_speed_um_per_time": f"displacement speed, {per_time(length, unit)}",
+        "unknown_steps": "steps without a result",
         "flagged_frames": "flagged frames",
         "left_out_frames": "left out",
     }
@@ -156,7 +182,7 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
         rule=table.attrs,
         clock=f"the column {column}, in {unit}"
         if column
-        else ("counted in frames" if unit == "frame" else f"in {unit}"),
+        else ("frame numbers, because no time is known" if unit == "frame" else f"in {unit}"),
         heads=[("series", "text"), *((words, "number") for words in shown.values())],
         rows=[
             {
@@ -174,24 +200,32 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
 
 def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
     unit = summary["time_unit"]
+    steps, measured = summary["steps"], summary["steps"] - summary["unknown_steps"]
+    in_all, over = ("in all", "") if measured == steps else (f"in the {measured} of {steps} steps with a result",) * 2
     values = (
         (
             "",
             f"{summary['frames']}",
-            "frames" if unit == "frame" else f"frames over {number(summary['duration'])} {unit}",
+            f"frames{duration_words(summary)}",
         ),
         (
             "um",
             f"{number(summary['net_growth_percent'])} %",
-            f"net growth: {number(summary['net_growth_um2'])} {length}²",
+            f"net growth: {number(summary['net_growth_um2'])} {length}²"
+            + ("" if summary["has_last_area"] else f" (until frame {summary['area_last_frame']})"),
         ),
-        ("created", f"{number(summary['created_um2'])} {length}²", "created in all"),
-        ("destroyed", f"{number(summary['destroyed_um2'])} {length}²", "destroyed in all"),
-        ("", f"{number(summary['flicker_percent_of_created'])} %", "of all new area is flicker"),
+        ("created", f"{number(summary['created_um2'])} {length}²", f"created {in_all}"),
+        ("destroyed", f"{number(summary['destroyed_um2'])} {length}²", f"destroyed {in_all}"),
+        (
+            "",
+            f"{number(summary['flicker_um2'])} {length}²",
+            f"came and went again (flicker), beside {number(summary['lasting_created_um2'])} {length}² that came and stayed; "
+            "in aligned series, jitter of pose and resampling shows as flicker",
+        ),
         (
             "way",
-            f"{number(summary['mean_displacement_speed_um_per_time'])} {length}/{unit}",
-            "mean displacement speed",
+            f"{number(summary['mean_displacement_speed_um_per_time'])} {per_time(length, unit)}",
+            f"mean displacement speed {over}".rstrip(),
         ),
         ("odd" if summary["flagged_frames"] else "good", f"{summary['flagged_frames']}", "flagged frames"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from pairframe.errors import ArgumentError
 from pairframe.notices import Notice
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
-from pairframe.report.napari.layers import LayerData, layer_maps, stacked_layers
+from pairframe.report.napari.layers import STRAIN_MAPS, LayerData, LayerMaps, layer_maps, stacked_layers
 from pairframe.results import TransportResult
 
 # Micrometres in the units that layers have; those of other layers are pixels.
@@ -155,17 +155,37 @@ def compare_pairs(
 def new_layers(results: Sequence[TransportResult], source: Layer, prefix: str = "") -> list[LayerData]:
     """The layers to add over the source: all but the masks, which are there. Several pairs lie along its first axis."""
     maps = [layer_maps(result, f"{source.name} {k} to {k + 1}") for k, result in enumerate(results)]
-    pages = [stacked_layers([one], prefix=prefix) for one in maps]
-    if len({one.canvas for one in maps}) == 1:
-        pages = [stacked_layers(maps, prefix=prefix)]
+    # Alignment may have extended the canvas of a pair, by rows above and columns to the left of the source's first pixel.
+    before = [(0, 0) if result.pose is None else result.pose.source_canvas.origin_yx for result in results]
+    maps, (top, left) = _on_one_canvas(maps, before)
     n_axes = 3 if len(results) > 1 else 2
-    place: dict[str, Any] = {"scale": tuple(source.scale[-n_axes:]), "translate": tuple(source.translate[-n_axes:])}
+    scale, translate = np.array(source.scale[-n_axes:], float), np.array(source.translate[-n_axes:], float)
+    translate[-2:] -= scale[-2:] * (top, left)
+    place: dict[str, Any] = {"scale": tuple(scale), "translate": tuple(translate)}
     if hasattr(source, "units"):
         place["units"] = tuple(source.units[-n_axes:])
     wanted = {prefix + name for name in _NEW_LAYERS}
-    if len(pages) > 1:
-        raise ArgumentError("frames on one canvas", "aligned frames on several canvases", "use alignment none or shift")
-    return [(data, {**look, **place}, kind) for data, look, kind in pages[0] if look["name"] in wanted]
+    layers = stacked_layers(maps, prefix=prefix)
+    return [(data, {**look, **place}, kind) for data, look, kind in layers if look["name"] in wanted]
+
+
+def _on_one_canvas(
+    maps: Sequence[LayerMaps], before: Sequence[tuple[int, int]]
+) -> tuple[list[LayerMaps], tuple[int, int]]:
+    """The same maps on the smallest canvas that holds all of theirs, and the rows and columns before the source's first pixel."""
+    starts = np.array(before)
+    ends = np.array([one.images["created"].shape for one in maps]) - starts
+    first, last = starts.max(axis=0), ends.max(axis=0)
+    placed = []
+    for one, start, end in zip(maps, starts, ends, strict=True):
+        around = list(zip(first - start, last - end, strict=True))
+        images = {
+            name: np.pad(image, around, constant_values=np.nan if name in STRAIN_MAPS else 0)
+            for name, image in one.images.items()
+        }
+        arrows = replace(one.arrows, starts_yx=one.arrows.starts_yx + (first - start))
+        placed.append(replace(one, images=images, arrows=arrows))
+    return placed, (int(first[0]), int(first[1]))
 
 
 def words(results: Sequence[TransportResult]) -> str:

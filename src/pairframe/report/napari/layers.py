@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from pairframe.report.figures.arrows import Arrows, sample_objects
 from pairframe.report.style import CREATED_COLOUR, DESTROYED_COLOUR, SOURCE_COLOUR, TARGET_COLOUR, rgb
 from pairframe.results import TransportResult
+from pairframe.types import Float
 from pairframe.units import Units
 
 LayerData = tuple[NDArray[Any], dict[str, Any], str]
 N_ARROWS = 280  # of a pair, about: more of them hide the image
+N_VOLUME_ARROWS = 2500  # of a volume, at most: one plane shows few of them
 LEAST_STEP_PX = 2.0  # between two arrows
 STEPS_PER_WIDTH = 7.0  # an arrow is this much thinner than the step to the next: 1 px wide for an embryo of 15,000 px
 STRAIN_MAPS = {
@@ -28,7 +30,7 @@ STRAIN_MAPS = {
 
 @dataclass(frozen=True, eq=False)
 class LayerMaps:
-    """What napari shows of one pair: (H, W) arrays by the name of their layer, and arrows.
+    """What napari shows of one pair: (H, W) or (D, H, W) arrays by the name of their layer, and arrows.
 
     Attributes
     ----------
@@ -64,13 +66,14 @@ def layer_maps(result: TransportResult, pair_id: str | None = None) -> LayerMaps
     if work.strain is not None:
         images |= {name: getattr(result, attribute).astype(np.float32) for name, attribute in STRAIN_MAPS.items()}
     arrows, step = _arrows(result)
+    largest = max(float(work.mass_source.max()), float(work.mass_target.max()))
     return LayerMaps(
         images=images,
         arrows=arrows,
         arrow_step_px=step,
         is_mask=is_mask,
         units=result.units,
-        largest_mass=max(float(work.mass_source.max()), float(work.mass_target.max())) / transform.downsample_factor**2,
+        largest_mass=largest / transform.downsample_factor**transform.n_axes,
         metadata={"pair_id": pair_id, "status": str(result.status), "advice": result.status.advice},
     )
 
@@ -93,11 +96,16 @@ def result_layers(
 def stacked_layers(pairs: Sequence[LayerMaps], *, prefix: str = "", visible: bool = True) -> list[LayerData]:
     """Layers of pairs that share a canvas; of several pairs, the first axis of every layer is the pair, and has a slider."""
     first, n_pairs = pairs[0], len(pairs)
-    size, unit = first.units.px_size, "pixel" if first.units.in_px else "um"
-    of_axes: dict[str, Any] = {"scale": (size, size), "units": (unit, unit), "axis_labels": ("y", "x")}
+    sides, unit = first.units.px_sides, "pixel" if first.units.in_px else "um"
+    of_axes: dict[str, tuple[Any, ...]] = {
+        "scale": sides,
+        "units": (unit,) * len(sides),
+        "axis_labels": ("z", "y", "x")[-len(sides) :],
+    }
     metadata: dict[str, Any] = first.metadata
     if n_pairs > 1:
-        of_axes = {"scale": (1.0, size, size), "units": ("pixel", unit, unit), "axis_labels": ("pair", "y", "x")}
+        of_pairs = {"scale": 1.0, "units": "pixel", "axis_labels": "pair"}
+        of_axes = {name: (of_pairs[name], *values) for name, values in of_axes.items()}
         metadata = {"pairs": [pair.metadata for pair in pairs]}
 
     def layer(name: str, data: NDArray[Any], kind: str, quantity: str, **look: Any) -> LayerData:
@@ -141,15 +149,19 @@ def _fading(name: str, colour: str) -> dict[str, Any]:
 def displacement_vectors(result: TransportResult) -> NDArray[np.float64]:
     """(N, 2, 2) start and displacement as (y, x) in canonical px, centres of pixels at integers.
 
-    About `N_ARROWS` of them sample the moved mass, at least one for each object; each is the mean over the mass around it.
+    About `N_ARROWS` of them sample the moved mass, at least one for each object; each is the mean over the mass around it. Of a
+    volume (N, 2, 3), in voxels along each axis, every k-th where it is known.
     """
     arrows, _ = _arrows(result)
     return np.stack([arrows.starts_yx, arrows.vectors_yx], axis=1)
 
 
 def _arrows(result: TransportResult) -> tuple[Arrows, float]:
-    field_px = result.field_in_frame / result.units.px_size
+    """The arrows, in px along each axis, and the step between them."""
+    field_px = result.field_in_frame / np.array(result.units.px_sides)
     weight = np.where(result.velocity_valid, result.transform.rasterize_to_canon(result.work.mass_source), 0.0)
+    if result.transform.is_volume:
+        return _volume_arrows(field_px, weight)
     n_px = int(np.count_nonzero(weight))
     step = max(LEAST_STEP_PX, math.sqrt(n_px / N_ARROWS))
     if n_px == 0:
@@ -157,8 +169,20 @@ def _arrows(result: TransportResult) -> tuple[Arrows, float]:
     return sample_objects(field_px, weight, step), step
 
 
+def _volume_arrows(field_px: Float, weight: Float) -> tuple[Arrows, float]:
+    step = 1
+    while True:
+        every = tuple(slice(step // 2, None, step) for _ in weight.shape)
+        if np.count_nonzero(weight[every]) <= N_VOLUME_ARROWS:
+            break
+        step += 1
+    starts = np.argwhere(weight[every] > 0) * step + step // 2
+    at = tuple(starts.T)
+    return Arrows(starts.astype(np.float64), field_px[at], weight[at]), max(LEAST_STEP_PX, float(step))
+
+
 def _vectors(pairs: Sequence[LayerMaps]) -> tuple[NDArray[np.float64], Mapping[str, NDArray[Any]]]:
-    """(N, 2, 2), or (N, 2, 3) with the number of the pair first; and a length for each."""
+    """(N, 2, axes), of several pairs with the number of the pair as first axis; and a length for each."""
     parts = []
     for number, pair in enumerate(pairs):
         starts, vectors = pair.arrows.starts_yx, pair.arrows.vectors_yx
@@ -168,7 +192,9 @@ def _vectors(pairs: Sequence[LayerMaps]) -> tuple[NDArray[np.float64], Mapping[s
         parts.append(np.stack([starts, vectors], axis=1))
     units = pairs[0].units
     features: dict[str, NDArray[Any]] = {
-        f"length_{units.length}": np.concatenate([pair.arrows.lengths_px for pair in pairs]) * units.px_size
+        f"length_{units.length}": np.concatenate(
+            [np.linalg.norm(pair.arrows.vectors_yx * units.px_sides, axis=1) for pair in pairs]
+        )
     }
     if len(pairs) > 1:
         names = [str(pair.metadata["pair_id"]) for pair in pairs]
