@@ -31,6 +31,7 @@ S_MAP = "viridis"
 AXIS_SIZE_IN = (13.0, 6.0)
 _BEYOND_WIDE = 0.12  # room for the mass beyond an end, in units of S
 _LEAST_BEYOND = 0.01  # of the largest bar; less stays in the bin at the end
+_LEAST_CHANGE = 1e-3  # of the source in a bin
 
 
 def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
@@ -113,8 +114,9 @@ def _mass_bars(profile: pd.DataFrame, per_mass: float, ax: Axes) -> bool:
     kinds = (("created", 1.0, CREATED_COLOUR), ("destroyed", -1.0, DESTROYED_COLOUR))
     masses = [per_mass * profile[f"mass_{name}"].to_numpy(float) for name, _, _ in kinds]
     beyond = [per_mass * profile[f"mass_{name}_beyond"].to_numpy(float) for name, _, _ in kinds]
-    # In a single bin, head and tail are one.
-    goes_beyond = len(profile) > 1 and bool(np.max(beyond) > _LEAST_BEYOND * np.max(masses))
+    # Equal masks have changes by rounding only. In a single bin, head and tail are one.
+    notable = max(float(np.max(masses)), _LEAST_CHANGE * per_mass * float(profile["mass_source"].max()))
+    goes_beyond = len(profile) > 1 and bool(np.max(beyond) > _LEAST_BEYOND * notable)
     for (name, sign, colour), mass, outside in zip(kinds, masses, beyond, strict=True):
         label = name if sign > 0 else f"{name} (down)"
         ax.bar(0.5 * (low + high), sign * (mass - outside * goes_beyond), high - low, color=colour, label=label)
