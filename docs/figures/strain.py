@@ -35,5 +35,5 @@ for row, (name, config) in zip(axes, HYPOTHESES.items(), strict=True):
     row[3].set_xlim(0, 1)
     row[3].set_ylim(0, None)
     row[3].set_title("created mass along the axis", fontsize=10)
-    row[3].set_xlabel("S, from head (0) to tail (1)", fontsize=8)
+    row[3].set_xlabel("S, from head (0) to tail (1, and beyond)", fontsize=8)
 put_up(figure, "concept_strain.png")

@@ -203,3 +203,27 @@ def test_a_moved_mask_cannot_be_written_to_and_is_a_density() -> None:
         moved.values[0, 0] = 1.0
     again = pickle.loads(pickle.dumps(moved))
     np.testing.assert_array_equal(again.values, moved.values)
+
+
+def test_samples_on_the_edge_of_a_pixel_fit_on_the_canvas_that_they_need() -> None:
+    # A pixel is two thirds of one of the canvas: samples fall on its pixels exactly, or by rounding just beside them.
+    values = np.ones((42, 65))
+    for px, px_canvas in ((2.0, 3.0), (4.0, 6.0), (0.2, 0.3), (0.3, 0.1), (3.0, 2.0)):
+        for step in range(36):
+            change = Similarity(shift_yx_um=(px * step / 12, -px * step / 12))
+            box = needed_box(values, px, change, Canvas((90, 90), px_canvas))
+            canvas = Canvas((box[1] - box[0] + 1, box[3] - box[2] + 1), px_canvas, (-box[0], -box[2]))
+            moved = resample(values, px, change, canvas)
+            assert moved.min() >= 0
+            total, centre = moments(moved, px_canvas, canvas.origin_yx)
+            assert total == pytest.approx(values.sum(), rel=1e-12)
+            np.testing.assert_allclose(centre, change.of_points(moments(values, px)[1]), rtol=0, atol=1e-9)
+
+
+def test_masks_whose_pixels_are_as_three_to_two_are_aligned() -> None:
+    ys, xs = np.indices((90, 90)) - 45
+    source = Mask.from_array((ys / 12) ** 2 + (xs / 20) ** 2 <= 1, px_size_um=3.0)
+    target = (ys / 14) ** 2 + (xs / 22) ** 2 <= 1
+    for shift in ((0, 0), (1, 0), (0, 1), (2, 2)):
+        pose = align(source, Mask.from_array(np.roll(target, shift, (0, 1)), px_size_um=2.0))
+        assert pose.iou_after > 0.5

@@ -11,6 +11,7 @@ import pytest
 from scipy import ndimage
 
 import pairframe as pf
+from pairframe.axis import axis_rows
 from pairframe.errors import AlignError, AxisError
 from pairframe.testing import disc, embryo, growing_embryo
 from pairframe.types import Bool, Float
@@ -62,6 +63,29 @@ def test_s_does_not_depend_on_the_angle(name: str) -> None:
         assert difference(before.s[tuple(places[on].T)], after.s[tuple(there[on].T)]) < 0.02
         if not before.is_ambiguous:
             assert np.abs(before.s[tuple(places[on].T)] - after.s[tuple(there[on].T)]).max() < 0.02
+
+
+def test_grey_outlines_count_alike_in_source_target_and_mask() -> None:
+    # Every pixel of the outline of a rod of 20.4 x 150.4 px is covered by a fifth on each side.
+    covered = np.pad(np.pad(np.ones((20, 150)), 1, constant_values=0.2), 20)
+    sharp = np.pad(np.ones((20, 150), bool), 21)
+    grey = pf.Mask(covered, coverage=True)
+    for factor in (1, 2):
+        rows, axis = axis_rows(pf.compare(grey, grey, pf.TransportConfig(downsample_factor=factor)), "pair")
+        assert axis is not None
+        assert rows["axis_length_um"].iloc[0] == rows["target_axis_length_um"].iloc[0]
+    expected = pf.body_axis(sharp)
+    for one in (pf.body_axis(grey), pf.body_axis(pf.compare(grey, sharp))):
+        assert one.length_um == expected.length_um
+        np.testing.assert_array_equal(one.thickness_um, expected.thickness_um)
+
+
+def test_every_pixel_with_an_intensity_counts() -> None:
+    rod = np.pad(np.ones((20, 150)), 20)
+    dim = pf.Mask.from_array(rod * np.where(np.arange(190) < 60, 0.1, 1.0), density=True)
+    rows, axis = axis_rows(pf.compare(dim, dim, pf.TransportConfig(mass_mode="intensity")), "pair")
+    assert axis is not None
+    assert axis.length_um == pf.body_axis(rod > 0).length_um == rows["target_axis_length_um"].iloc[0]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -73,6 +73,21 @@ def test_a_longer_rod_is_longer_at_its_end() -> None:
     assert profile["local_growth_rate"].drop(index=at_end).abs().max() < 0.02
 
 
+def test_growth_beyond_an_end_is_told_from_growth_beside_it() -> None:
+    grown = ROD.copy()
+    grown[30:50, 180:190] = True  # beyond one end
+    grown[24:30, 30:40] = True  # beside the other
+    axis = pf.body_axis(ROD)
+    profile = pf.axis_profile(pf.compare(ROD, grown), axis, n_bins=10)
+    right, left = (0, 9) if axis.head_yx_um[1] > 100 else (9, 0)
+    assert profile["mass_created_beyond"].iloc[right] == pytest.approx(200, rel=0.08)  # less a blur at the old end
+    assert profile["mass_created"].iloc[left] == pytest.approx(60, rel=0.1)
+    assert profile["mass_created_beyond"].drop(index=right).abs().max() < 1.0
+    assert profile["mass_destroyed_beyond"].max() < 0.1
+    shorter = pf.axis_profile(pf.compare(grown, ROD), pf.body_axis(ROD), n_bins=10)
+    assert shorter["mass_destroyed_beyond"].iloc[right] == pytest.approx(200, rel=0.08)
+
+
 def test_a_growing_disc_moves_outwards_evenly() -> None:
     small, large = disc((120, 120), (60, 60), 36), disc((120, 120), (60, 60), 40)
     even = pf.compare(small, large, pf.TransportConfig(penalty="balanced", normalization="each"))

@@ -53,6 +53,22 @@ def test_the_axis_figure_names_head_and_tail(result: pf.TransportResult) -> None
     assert "head: assumed at the thicker end" in figure.axes[0].get_title()
 
 
+def test_growth_beyond_the_tail_has_a_bar_beside_the_bins(result: pf.TransportResult) -> None:
+    axis = pf.body_axis(result)
+    profile = pf.axis_profile(result, axis, n_bins=5)
+    mass = axis_figure(result, axis, profile, new_figure(*AXIS_SIZE_IN)).axes[2]
+    assert [text.get_text() for text in mass.texts] == ["beyond\nthe head", "beyond\nthe tail"]
+    hatched = [bar for bar in mass.patches if bar.get_hatch()]
+    (beyond,) = (bar for bar in hatched if bar.get_height() > 1.0)
+    assert beyond.get_x() > 1.0
+    bars = sum(bar.get_height() for bar in mass.patches if bar.get_height() > 0)
+    assert bars == pytest.approx(result.total_mass_created * 0.25, rel=1e-6)
+    same = pf.compare(ROD, ROD)
+    still = axis_figure(same, axis, pf.axis_profile(same), new_figure(*AXIS_SIZE_IN)).axes[2]
+    assert not still.texts
+    assert still.get_xlim() == (0.0, 1.0)
+
+
 def test_the_head_is_drawn_where_the_table_has_it(result: pf.TransportResult) -> None:
     rows, axis = axis_rows(result, "pair")
     assert axis is not None

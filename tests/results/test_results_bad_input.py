@@ -95,7 +95,9 @@ def test_an_unknown_schema_version_of_the_table_is_refused_and_not_overwritten(
     rewrite_table(out, metadata)
     before = content(out)
     for attempt in (lambda: pf.load(out), lambda: RESULT.save(out, overwrite=True)):
-        with pytest.raises(StoreVersionError, match=f"schema version {SCHEMA_VERSION} or 6 or 5 or 4 or 3, got {got}"):
+        with pytest.raises(
+            StoreVersionError, match=f"schema version {SCHEMA_VERSION} or 7 or 6 or 5 or 4 or 3, got {got}"
+        ):
             attempt()
     with pytest.raises(StoreVersionError):
         ResultStore(out).commit([failed_row("x", "y")])

@@ -18,6 +18,8 @@ from pairframe.types import Float, Int
 
 # A step this small leaves a pixel where it is, after rounding of positions of some thousand pixels.
 _EXACT = 1e-11
+# A sample this little beyond the last pixel is there by rounding, which depends on the origin of the canvas; px.
+_ROUNDING = 1e-9
 _MOST_SAMPLES = 64  # per side of a pixel
 
 
@@ -66,8 +68,11 @@ class _PixelMap:
         """Two per pixel of the canvas and side, so that magnified pixels leave no gaps."""
         return max(2, math.ceil(2 * math.sqrt(abs(np.linalg.det(self.matrix))) - 1e-9))
 
-    def box(self, spans: Int) -> tuple[int, int, int, int]:
-        """First and last row, first and last column that the positive pixels of an image with these spans need."""
+    def box(self, spans: Int, rounding: float = 0.0) -> tuple[int, int, int, int]:
+        """First and last row, first and last column that the positive pixels of an image with these spans need.
+
+        A row or column that samples enter by no more than `rounding`, px, does not count.
+        """
         rows = np.flatnonzero(spans[:, 1] >= 0)
         rows, columns = np.tile(rows, 2), np.concatenate([spans[rows, 0], spans[rows, 1]])
         # Extremes of a linear function over a row are at its ends.
@@ -77,7 +82,7 @@ class _PixelMap:
             low, high = np.rint(low), np.rint(high)
         else:
             inner = 0.5 - 0.5 / self.samples_per_side
-            reach = np.abs(self.matrix).sum(axis=1) * inner
+            reach = np.abs(self.matrix).sum(axis=1) * inner - rounding
             low, high = np.floor(low - reach), np.floor(high + reach) + 1
         return int(low[0]), int(high[0]), int(low[1]), int(high[1])
 
@@ -141,7 +146,7 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
             f"a factor of {pixel_map.samples_per_side / 2:.3g}",
             "use a canvas with larger pixels",
         )
-    _require_fit(pixel_map.box(spans), canvas)
+    _require_fit(pixel_map.box(spans, _ROUNDING), canvas)
     if pixel_map.samples_per_side == 2 and min(canvas.shape_hw) >= LEAST_SIDE and not pixel_map.is_exact:
         return splat_quarters(canvas.shape_hw, values, spans, pixel_map.matrix, pixel_map.offset, factor)
     out = np.zeros(canvas.shape_hw)

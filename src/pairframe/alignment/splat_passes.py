@@ -52,7 +52,9 @@ def splat_pixels(out, values, spans, myy, myx, mxy, mxx, oy, ox, per_side, facto
 
 @compiled(inline="always")
 def _splat_one(out, y, x, mass):
-    i, j = int(y), int(x)  # positions are never negative
+    # Rounding may put a sample a trifle before the first pixel, or beyond the last.
+    y, x = min(max(y, 0.0), out.shape[0] - 1.0), min(max(x, 0.0), out.shape[1] - 1.0)
+    i, j = min(int(y), out.shape[0] - 2), min(int(x), out.shape[1] - 2)
     fy, fx = y - i, x - j
     low, high = mass * (1.0 - fy), mass * fy
     a, b = low * fx, high * fx

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from pairframe.alignment.landmarks import checked_landmark
@@ -21,6 +21,7 @@ from pairframe.types import Bool, Float
 from pairframe.units import Units
 
 FEWEST_PX = 60
+LEAST_COVERAGE = 0.5  # of a pixel that belongs to the body
 LEAST_ELONGATION = 2.2  # length over mean width; a disc has 1.3, a square 2 along its diagonal
 MOST_IN_OTHER_PIECES = 0.02  # of the pixels
 LEAST_HEAD_OFFSET = 0.03  # of the thick part from the middle, in units of S
@@ -133,7 +134,8 @@ def body_axis(
 ) -> BodyAxis:
     """The axis of an elongated mask.
 
-    Holes are filled, and specks of at most 2 % of the pixels ignored. The head is the end nearer to the landmark `head`; or the
+    Pixels of which at least half is covered count (all with mass, if masses are not areas). Holes are filled, and specks of
+    at most 2 % of the pixels ignored. The head is the end nearer to the landmark `head`; or the
     one that agrees with `reference`; or the end nearer to the thickest part.
 
     Parameters
@@ -148,15 +150,15 @@ def body_axis(
     if isinstance(mask, TransportResult) and mask.transform.is_volume:
         raise AxisError("an image", "a volume", "the body axis is for images; leave it out", "mask")
     if isinstance(mask, TransportResult):
-        source = mask.transform.rasterize_to_canon(mask.work.mass_source) > 0
-        mask = Mask.from_array(source, px_size_um=mask.units.px_size_um)
+        mask = mask_of(mask, "source")
     elif not isinstance(mask, Mask):
         mask = Mask.from_array(mask)
     px_size_um = mask.image_px_size_um
-    box = tight_box(mask.values > 0)
+    on = _counted(mask.values, mask.is_area)
+    box = tight_box(on)
     if box is None:
         raise AxisError("a mask with an object", "an empty mask", "leave it out, or check the segmentation", "mask")
-    inside = _one_piece(mask.values[box.slices] > 0)
+    inside = _one_piece(on[box.slices])
     geo = geodesic(inside)
     line = centreline(geo, inside)
     elongation = line.length**2 / np.count_nonzero(inside)
@@ -187,6 +189,18 @@ def body_axis(
         head_offset=float(offset),
         units=units,
     )
+
+
+def mask_of(result: TransportResult, side: Literal["source", "target"]) -> Mask:
+    """The pixels of one mask of a result of images that belong to the body, on its canvas."""
+    mass = result.transform.rasterize_to_canon(result.work.mass_source if side == "source" else result.work.mass_target)
+    return Mask.from_array(_counted(mass, result.config.mass.is_area), px_size_um=result.units.px_size_um)
+
+
+def _counted(values: NDArray[Any], is_area: bool) -> Bool:
+    """Pixels that count: those at least half covered, as outlines of moved masks are grey; all with mass if it is no area."""
+    on: Bool = values >= LEAST_COVERAGE if is_area else values > 0
+    return on
 
 
 def _one_piece(on: Bool) -> Bool:

@@ -31,7 +31,7 @@ def axis_profile(result: TransportResult, axis: BodyAxis | None = None, *, n_bin
     ----------
     axis : BodyAxis, optional
         On the canvas of the result; by default ``body_axis(result)``, that of the source. Mass beyond its ends is in the
-        first or the last bin.
+        first or the last bin, and the columns `mass_created_beyond` and `mass_destroyed_beyond` say how much of it.
 
     Returns
     -------
@@ -52,6 +52,13 @@ def axis_profile(result: TransportResult, axis: BodyAxis | None = None, *, n_bin
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     profile = pixels.summed(s, edges, axis.direction(s), ("along", "across"))
     profile = profile.rename(columns={"low": "s_low", "high": "s_high"})
+    for number, name in enumerate(
+        ("mass_created", "mass_destroyed"), start=list(profile.columns).index("mass_moved") + 1
+    ):
+        beyond = np.zeros(n_bins)
+        beyond[0] += pixels.mass(name)[s <= 0.0].sum()
+        beyond[-1] += pixels.mass(name)[s >= 1.0].sum()
+        profile.insert(number, f"{name}_beyond", beyond)
     middles = 0.5 * (edges[1:] + edges[:-1])
     profile["thickness_um"] = np.interp(middles, np.linspace(0.0, 1.0, len(axis.thickness_um)), axis.thickness_um)
     return profile
@@ -128,6 +135,11 @@ class _Pixels:
         """Whether there are any."""
         return bool(self._on.any())
 
+    def mass(self, name: str) -> Float:
+        """(n,): one of the masses on the work grid."""
+        found: Float = getattr(self._result.work, name)[self._on]
+        return found
+
     @property
     def centroid(self) -> Float:
         """Of the source, or of the target if that is empty."""
@@ -160,7 +172,7 @@ class _Pixels:
 
         columns: dict[str, Any] = {"bin": np.arange(n_bins), "low": edges[:-1], "high": edges[1:]}
         for name in ("mass_source", "mass_target", "mass_created", "mass_destroyed"):
-            columns[name] = total(getattr(work, name)[on])
+            columns[name] = total(self.mass(name))
         left = np.where(work.velocity_valid, np.maximum(work.mass_source - work.mass_destroyed, 0.0), 0.0)[on]
         columns["mass_moved"] = total(left)
 

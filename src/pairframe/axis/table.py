@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairframe.axis.body_axis import BodyAxis, Orientation, body_axis
+from pairframe.axis.body_axis import BodyAxis, Orientation, body_axis, mask_of
 from pairframe.axis.profile import RadialBy, axis_profile, radial_profile
 from pairframe.errors import AlignError, AxisError, BrokenStoreError, FileError, MaskError, StoreVersionError
 from pairframe.files import open_regular
@@ -27,7 +27,8 @@ PROFILES_NAME = "axis_profile.csv"
 RADIAL_NAME = "radial_profile.csv"
 DEFAULT_BINS = 20
 _FEWEST_FOR_PROCESSES = 8  # pairs; for fewer, starting a process takes longer than the profiles
-_DRAWN = frozenset({"bin", "s_low", "s_high", "mass_created", "mass_destroyed", "thickness_um", "head", "head_y_um"})
+_MASSES = {f"mass_{what}{where}" for what in ("created", "destroyed") for where in ("", "_beyond")}
+_DRAWN = frozenset({"bin", "s_low", "s_high", *_MASSES, "thickness_um", "head", "head_y_um"})
 
 ReadHead = Callable[[], Mask]
 
@@ -185,11 +186,8 @@ def _rows_of(result: TransportResult, pair_id: str, axis: BodyAxis, n_bins: int)
 
 def target_axis_length_um(result: TransportResult) -> float:
     """Length of the axis of the target; NaN if it has none."""
-    mass = result.transform.rasterize_to_canon(result.work.mass_target)
-    # Pixels on the outline of a moved target are fractions.
-    target = Mask.from_array(mass > 0.5 * mass.max(initial=0.0), px_size_um=result.units.px_size_um)
     try:
-        return body_axis(target).length_um
+        return body_axis(mask_of(result, "target")).length_um
     except AxisError:
         return math.nan
 

@@ -15,7 +15,7 @@ from pairframe.results.volume_columns import VOLUME, VOLUME_FIELDS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 7  # 3 and 4 had a folder per group; up to 5 the reach was the root of lambda for all penalties
+SCHEMA_VERSION = 8  # 3 and 4 had a folder per group; up to 5 the reach was the root of lambda for all penalties
 VERSION_KEY = "pairframe_schema_version"
 # By schema version that can be read: the columns that had another name then, and their names now.
 RENAMED: Mapping[int, Mapping[str, str]] = {
@@ -32,6 +32,7 @@ RENAMED: Mapping[int, Mapping[str, str]] = {
     4: {},
     5: {},
     6: {},
+    7: {},
     SCHEMA_VERSION: {},
 }
 # Columns that were added, and the first schema version that has them; rows of earlier versions have null.
@@ -78,7 +79,7 @@ ADDED: Mapping[str, int] = {
     **{column_name(name, part): 7 for name in QUANTITIES for part in PARTS},
     "rim_um": 7,
     "error_bar_draws": 7,
-    **{column.name: 7 for column in (*VOLUME_FIELDS, *VOLUME)},
+    **{column.name: 8 for column in (*VOLUME_FIELDS, *VOLUME)},
 }
 FAILED = "failed"  # the status of a pair without a result; all others are those of `pairframe.Status`
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 S_MAP = "viridis"
 AXIS_SIZE_IN = (13.0, 6.0)
+_BEYOND_WIDE = 0.12  # room for the mass beyond an end, in units of S
+_LEAST_BEYOND = 0.01  # of the largest bar; less stays in the bin at the end
 
 
 def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
@@ -73,12 +75,10 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     thick = figure.add_subplot(grid[2, 1])
     mass, moved = (figure.add_subplot(grid[row, 1], sharex=thick) for row in (0, 1))
     low, high = profile["s_low"].to_numpy(float), profile["s_high"].to_numpy(float)
-    middle, width = 0.5 * (low + high), high - low
+    middle = 0.5 * (low + high)
     unit, is_area = result.units.length_text, result.config.mass.is_area
     per_mass = result.units.px_area if is_area else 1.0
-    created, destroyed = per_mass * profile["mass_created"], per_mass * profile["mass_destroyed"]
-    mass.bar(middle, created, width, color=CREATED_COLOUR, label="created")
-    mass.bar(middle, -destroyed, width, color=DESTROYED_COLOUR, label="destroyed (down)")
+    goes_beyond = _mass_bars(profile, per_mass, mass)
     mass.set_ylabel(f"area\n{unit}²" if is_area else "mass", fontsize=SMALL_SIZE)
     along, across = profile["displacement_along_um"], profile["displacement_across_um"]
     moved.plot(middle, along, color=SOURCE_COLOUR, marker=".", label="+ to the tail, − to the head")
@@ -87,9 +87,13 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     thick.fill_between(middle, 0.0, profile["thickness_um"], color=SOURCE_COLOUR, alpha=0.3, label="source")
     thick.set_ylabel(f"thickness\n{unit}", fontsize=SMALL_SIZE)
     thick.set_xlabel("S, from head (0) to tail (1)", fontsize=SMALL_SIZE)
-    thick.set_xlim(0.0, 1.0)
+    thick.set_xlim(*((-_BEYOND_WIDE, 1.0 + _BEYOND_WIDE) if goes_beyond else (0.0, 1.0)))
+    thick.set_xticks(np.linspace(0.0, 1.0, 6))
     for ax in (mass, moved, thick):
         ax.axhline(0.0, color="0.6", lw=0.8)
+        if goes_beyond:
+            for end in (0.0, 1.0):
+                ax.axvline(end, color="0.6", lw=0.8, ls=":")
         ax.tick_params(labelsize=SMALL_SIZE)
         ax.legend(
             fontsize=SMALL_SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 0.98), borderpad=0.0
@@ -101,3 +105,23 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     bottom, top = mass.get_ylim()
     mass.set_ylim(min(bottom, 0.0), max(top, per_mass))
     return figure
+
+
+def _mass_bars(profile: pd.DataFrame, per_mass: float, ax: Axes) -> bool:
+    """Created mass upwards and destroyed mass downwards; whether some of it lies beyond an end, in hatched bars beside the bins."""
+    low, high = profile["s_low"].to_numpy(float), profile["s_high"].to_numpy(float)
+    kinds = (("created", 1.0, CREATED_COLOUR), ("destroyed", -1.0, DESTROYED_COLOUR))
+    masses = [per_mass * profile[f"mass_{name}"].to_numpy(float) for name, _, _ in kinds]
+    beyond = [per_mass * profile[f"mass_{name}_beyond"].to_numpy(float) for name, _, _ in kinds]
+    # In a single bin, head and tail are one.
+    goes_beyond = len(profile) > 1 and bool(np.max(beyond) > _LEAST_BEYOND * np.max(masses))
+    for (name, sign, colour), mass, outside in zip(kinds, masses, beyond, strict=True):
+        label = name if sign > 0 else f"{name} (down)"
+        ax.bar(0.5 * (low + high), sign * (mass - outside * goes_beyond), high - low, color=colour, label=label)
+        if goes_beyond:
+            ends = np.array([-0.5, 0.5]) * _BEYOND_WIDE + [0.0, 1.0]
+            ax.bar(ends, sign * outside[[0, -1]], 0.6 * _BEYOND_WIDE, facecolor="white", edgecolor=colour, hatch="////")
+    if goes_beyond:
+        for text, x, side in (("beyond\nthe head", -0.03, "right"), ("beyond\nthe tail", 1.03, "left")):
+            ax.text(x, -0.06, text, transform=ax.get_xaxis_transform(), ha=side, va="top", fontsize=SMALL_SIZE)
+    return goes_beyond
