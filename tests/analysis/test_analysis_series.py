@@ -451,8 +451,9 @@ def test_the_summary_is_of_the_steps_that_have_a_result(tmp_path: Path) -> None:
     assert (one["area_last_um2"], one["net_growth_um2"], one["has_last_area"]) == (body().sum(), 0, False)
     write_series(table, tmp_path, max_movies=0)
     page = (tmp_path / "series" / f"{page_name_of('a')}.html").read_text()
-    for words in ("created", "destroyed", "mean displacement speed"):
-        assert f"{words} in the 4 of 6 steps with a result" in page
+    for words in ("created", "destroyed", "mean displacement per frame number"):
+        assert f"{words} in 4 of 6 steps</li>" in page
+    assert "<b>2</b>steps without a result</li>" in page
     assert "(until frame 5)" in page
     assert "steps without a result" in (tmp_path / "series.html").read_text()
 

@@ -201,7 +201,9 @@ def index_page(table: pd.DataFrame, title: str, links: Sequence[SeriesLink], has
 def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
     unit = summary["time_unit"]
     steps, measured = summary["steps"], summary["steps"] - summary["unknown_steps"]
-    in_all, over = ("in all", "") if measured == steps else (f"in the {measured} of {steps} steps with a result",) * 2
+    in_all, over = ("in all", "") if measured == steps else (f"in {measured} of {steps} steps",) * 2
+    # A long unit goes under the number.
+    speed_unit, speed = (length, "per frame number") if unit == "frame" else (per_time(length, unit), "speed")
     values = (
         (
             "",
@@ -224,9 +226,10 @@ def _tiles(summary: Mapping[str, Any], length: str) -> list[dict[str, str]]:
         ),
         (
             "way",
-            f"{number(summary['mean_displacement_speed_um_per_time'])} {per_time(length, unit)}",
-            f"mean displacement speed {over}".rstrip(),
+            f"{number(summary['mean_displacement_speed_um_per_time'])} {speed_unit}",
+            f"mean displacement {speed} {over}".rstrip(),
         ),
+        *([("odd", f"{steps - measured}", "steps without a result")] if measured < steps else []),
         ("odd" if summary["flagged_frames"] else "good", f"{summary['flagged_frames']}", "flagged frames"),
     )
     return [{"kind": kind, "value": value, "name": name} for kind, value, name in values]
