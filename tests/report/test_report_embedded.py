@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers.report_rows import BREAKOUT, HOSTILE, small_result
@@ -14,7 +15,9 @@ from pairframe.report.html import write_report
 from pairframe.report.html.embed import embed_pictures
 from pairframe.results import ResultStore
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 # As JupyterLab shows a trusted page: a blob in a frame that may run scripts and has no origin.
 VIEWER = """<iframe sandbox="allow-scripts" width="1200" height="800"></iframe><script>
 const page = new Blob([PAGE], { type: "text/html" });
@@ -64,27 +67,24 @@ def test_a_name_that_looks_like_a_picture_stays_text(tmp_path: Path) -> None:
         assert embed_pictures(html, tmp_path) == html
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-def test_in_a_frame_without_an_origin_pictures_are_shown_and_links_work(out: Path, tmp_path: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
+def test_in_a_frame_without_an_origin_pictures_are_shown_and_links_work(
+    out: Path, tmp_path: Path, browser: Browser
+) -> None:
     viewer = tmp_path / "viewer.html"
     page_as_text = json.dumps((out / "report.html").read_text()).replace("<", "\\u003c")
     viewer.write_text(VIEWER.replace("PAGE", page_as_text))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        view = browser.new_page()
-        complaints: list[str] = []
-        view.on("console", lambda message: complaints.append(message.text))
-        view.on("requestfailed", lambda request: complaints.append(request.url[:100]))
-        view.goto(viewer.as_uri())
-        frame = view.frames[1]
-        frame.wait_for_selector("html[data-ready]")
-        widths = frame.eval_on_selector_all("img", "(all) => all.map((one) => one.naturalWidth)")
-        assert len(widths) >= 6
-        assert all(width > 0 for width in widths)
-        before = frame.evaluate("() => scrollY")
-        frame.get_by_role("link", name="one", exact=True).click()
-        frame.wait_for_function("(before) => scrollY > before", arg=before)
-        browser.close()
+    view = browser.new_page()
+    complaints: list[str] = []
+    view.on("console", lambda message: complaints.append(message.text))
+    view.on("requestfailed", lambda request: complaints.append(request.url[:100]))
+    view.goto(viewer.as_uri())
+    frame = view.frames[1]
+    frame.wait_for_selector("html[data-ready]")
+    widths = frame.eval_on_selector_all("img", "(all) => all.map((one) => one.naturalWidth)")
+    assert len(widths) >= 6
+    assert all(width > 0 for width in widths)
+    before = frame.evaluate("() => scrollY")
+    frame.get_by_role("link", name="one", exact=True).click()
+    frame.wait_for_function("(before) => scrollY > before", arg=before)
+    view.close()
     assert complaints == []

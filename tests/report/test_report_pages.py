@@ -190,7 +190,7 @@ def test_numbers_are_written_for_people(value: float | None, words: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("percent", "words"), [(99.96, "99.96"), (99.9996, ">99.999"), (100.0, "100"), (1e-5, "<0.001")]
+    ("percent", "words"), [(99.96, "99.96"), (99.9996, ">99.999"), (100.0, "100"), (2e-4, "<0.001")]
 )
 def test_nearly_all_is_not_called_all_on_a_page(percent: float, words: str) -> None:
     assert number(percent, "%") == words
