@@ -167,3 +167,12 @@ def test_radial_profiles_of_wrong_input_are_refused() -> None:
     with pytest.raises(AxisError, match=r'a source with an outline.*use by="centre"'):
         pf.radial_profile(pf.compare(empty, ROD), by="outline")
     assert pf.radial_profile(pf.compare(empty, ROD))["mass_created"].sum() == ROD.sum()
+
+
+@pytest.mark.parametrize("by", ["centre", "outline", "angle"])
+def test_radial_profiles_of_volumes_are_refused(by: str) -> None:
+    ball = np.zeros((6, 8, 9))
+    ball[2:4, 3:6, 3:6] = 1
+    result = pf.compare(ball, ball, pf.TransportConfig(volume=True))
+    with pytest.raises(AxisError, match="radial profiles are for images"):
+        pf.radial_profile(result, by=by)  # type: ignore[arg-type]

@@ -249,3 +249,8 @@ def test_bad_input_says_what_is_wrong() -> None:
     for wrong in (-1, 1.5, True):
         with pytest.raises(ArgumentError, match="max_raises to be an integer >= 0"):
             pf.w2(a, a, max_raises=wrong)  # type: ignore[arg-type]
+
+
+def test_volumes_are_refused() -> None:
+    with pytest.raises(UnsupportedProblemError, match="exact distances are for images so far"):
+        pf.w2(np.ones((3, 4, 5)), np.ones((3, 4, 5)))

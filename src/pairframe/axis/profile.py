@@ -83,6 +83,8 @@ def radial_profile(
     """
     checks.choice(by, "by", RADIAL_BY, error=AxisError)
     n_bins = checks.integer(n_bins, "n_bins", 1, MOST_BINS, error=AxisError)
+    if isinstance(result, TransportResult) and result.transform.is_volume:
+        raise AxisError("an image", "a volume", "radial profiles are for images; leave them out", "result")
     pixels = _Pixels(result)
     if not pixels.any:
         raise AxisError("a result with some mass", "two empty masks", "leave this pair out", "result")

@@ -256,6 +256,8 @@ def _checked(mass_a: ArrayLike, mass_b: ArrayLike) -> tuple[NDArray[Any], NDArra
             raise ProblemError(f"some mass in {name}", "none", "the distance to an empty image is not defined")
         masses.append(array)
     a, b = masses
+    if a.ndim != 2:
+        raise UnsupportedProblemError("images", f"arrays of shape {a.shape}", "exact distances are for images so far")
     if a.shape != b.shape:
         raise FrameError(
             "both images on one canvas",
