@@ -185,7 +185,7 @@ worker.join()
 
 
 def test_it_works_in_a_forked_worker() -> None:
-    """In a process of its own: this one may have the threads of other libraries, with which nobody can fork."""
+    """In a process of its own: this one may have the threads of other libraries, which do not survive a fork."""
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
 
 

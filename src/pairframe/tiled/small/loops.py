@@ -131,7 +131,7 @@ def solve_batch(
                 if is_fresh:
                     wants_logs = True  # some columns are summed by themselves, from the exponents of the rows
                 has_kernel = has_kernel and is_fresh
-            if not wants_logs:  # both sides are hard, and nobody looks: factors alone
+            if not wants_logs:  # both sides are hard, and no logarithms are asked for: factors alone
                 is_stale = True
                 for j in range(m):
                     w[j] = mass_b[j] / col[j]
