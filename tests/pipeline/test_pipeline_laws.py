@@ -192,7 +192,7 @@ def test_the_next_pair_of_a_series_needs_no_coarser_grids(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("penalty", "more"), [("kl", 15), ("partial", 25)]
 )  # full-grid softmins in place of coarser grids
-@pytest.mark.parametrize(("reach_um", "tol"), [(1e7, 1e-6), (1e6, 1e-9), (1e5, 1e-9)])
+@pytest.mark.parametrize(("reach_um", "tol"), [(1e7, 1e-8), (1e6, 1e-9), (1e5, 1e-9)])
 def test_a_start_keeps_its_digits_where_little_mass_may_be_made(
     reach_um: float, tol: float, penalty: str, more: int
 ) -> None:
@@ -203,7 +203,7 @@ def test_a_start_keeps_its_digits_where_little_mass_may_be_made(
     warm = compare(second, third, config, init=before)
     assert warm.status is Status.converged
     assert warm.iterations <= cold.iterations + more
-    assert warm.total_mass_created == pytest.approx(cold.total_mass_created, rel=1e-6, abs=tol * cold.M_source)
+    assert warm.total_mass_created == pytest.approx(cold.total_mass_created, rel=1e-6)
 
 
 @pytest.mark.parametrize("penalty", ["kl", "tv"])
