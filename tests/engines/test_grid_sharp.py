@@ -66,7 +66,7 @@ def test_pieces_that_exchange_mass_are_certified(penalty: str) -> None:
 # --- the parts -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(40,), (9, 14), (4, 5, 6)])
+@pytest.mark.parametrize("shape", [(40,), (300,), (9, 14), (3, 170), (4, 5, 6)])
 def test_the_listed_plan_has_every_entry_above_its_depth(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.random(shape) * (rng.random(shape) < 0.7) for _ in range(2))
