@@ -15,12 +15,12 @@ import numpy as np
 import scipy.sparse as sparse
 
 from pairframe.engines.grid.level import Level, Round
-from pairframe.engines.grid.listing import list_plan
+from pairframe.engines.grid.listing import PlanSide, list_plan
 from pairframe.engines.grid.smooth import factored
 from pairframe.types import Bool, Float, Int
 
 _DEPTH = 8.0  # entries above e^-depth of a marginal are listed: the rest of the coupling is small
-_ENTRIES_AT_ONCE = 8_000_000
+_ENTRIES_AT_ONCE = 2_000_000
 _FEWEST_ENTRIES, _ENTRIES_PER_PIXEL = 2_000_000, 60  # listing so many takes as long as about ten rounds
 _MOST_COUPLINGS = 20_000_000  # of pixels with islands
 _SHARED = 1e-7  # variance of the islands' codes over the sources of a target pixel that takes mass from several
@@ -73,62 +73,44 @@ def shared_targets(free: Float, code: Float, code_squared: Float) -> Bool:
 def listed_leaps(
     level: Level, point: Round, islands: Islands, free: Bool, slope_b: Float, shared: Bool
 ) -> sparse.csr_matrix | None:
-    """(n, islands): the share of a free source pixel's mass that shares its target with another island; None if too many to list."""
-    most_entries = max(_FEWEST_ENTRIES, _ENTRIES_PER_PIXEL * int(free.sum()))
+    """(n, islands): the share of a free source pixel's mass that shares its target with another island; None if too many to list.
+
+    Targets are listed in parts, because all of them may be more than memory should hold.
+    """
+    problem, epsilon = level.problem, level.epsilon
+    log_scale_a, log_scale_b = level.log_scales(point.potentials)
+    log_p, log_q = (np.log(np.maximum(marginal, 1e-300)) for marginal in (point.marginal_a, point.marginal_b))
+    positions_b = problem.positions(problem.support_b)
+    sources = PlanSide.of(problem.positions(problem.support_a)[free], log_scale_a[free], log_p[free])
+    own, rows = islands.number[free], np.flatnonzero(free)
+    member = sparse.csr_matrix((np.ones(rows.size), (np.arange(rows.size), own)), shape=(rows.size, islands.count))
+    entries_left = max(_FEWEST_ENTRIES, _ENTRIES_PER_PIXEL * rows.size)
     found = sparse.csr_matrix((free.size, islands.count))
     waiting = [np.flatnonzero(shared & (slope_b > 0))]
     while waiting:
-        columns = waiting.pop()
-        if columns.size == 0:
+        some = waiting.pop()
+        if some.size == 0:
             continue
-        plan = _listed_columns(level, point, free, columns)
+        targets = PlanSide.of(positions_b[some], log_scale_b[some], log_q[some])
+        plan = list_plan(targets, sources, epsilon, depth=_DEPTH, most_entries=min(_ENTRIES_AT_ONCE, entries_left))
         if plan is None:
-            if columns.size == 1:
+            if some.size == 1 or entries_left < _ENTRIES_AT_ONCE:
                 return None
-            waiting += np.array_split(columns, 2)
+            waiting += np.array_split(some, 2)
             continue
-        most_entries -= plan.nnz
-        if most_entries < _ENTRIES_AT_ONCE * len(waiting):
-            return None
-        found = found + _leaps(plan, point, islands, free, slope_b, columns)
+        entries_left -= plan.nnz
+        weight = slope_b[some] / np.maximum(point.marginal_b[some], 1e-300)
+        leaps = sparse.coo_matrix(plan.T @ (sparse.diags(weight) @ (plan @ member)))
+        other = leaps.col != own[leaps.row]
+        row, column = rows[leaps.row[other]], leaps.col[other]
+        shares = leaps.data[other] / np.maximum(point.marginal_a[row], 1e-300)
+        found = found + sparse.csr_matrix((shares, (row, column)), shape=found.shape)
     return found if found.nnz <= _MOST_COUPLINGS else None
-
-
-def _listed_columns(level: Level, point: Round, free: Bool, columns: Int) -> sparse.csr_matrix | None:
-    """The plan from the free sources to some targets, (free, columns)."""
-    problem = level.problem
-    log_scale_a, log_scale_b = level.log_scales(point.potentials)
-    log_p, log_q = (np.log(np.maximum(marginal, 1e-300)) for marginal in (point.marginal_a, point.marginal_b))
-    return list_plan(
-        problem.positions(problem.support_a)[free],
-        problem.positions(problem.support_b)[columns],
-        log_scale_a[free],
-        log_scale_b[columns],
-        log_p[free],
-        log_q[columns],
-        level.epsilon,
-        depth=_DEPTH,
-        most_entries=_ENTRIES_AT_ONCE,
-    )
 
 
 def leaving(leaps: sparse.csr_matrix) -> Float:
     """The share of each pixel's mass, (n,), that shares its target with any other island."""
     return np.asarray(leaps.sum(axis=1), dtype=np.float64).ravel()
-
-
-def _leaps(
-    plan: sparse.csr_matrix, point: Round, islands: Islands, free: Bool, slope_b: Float, columns: Int
-) -> sparse.csr_matrix:
-    """The part of `listed_leaps` through some targets."""
-    rows, own = np.flatnonzero(free), islands.number[free]
-    member = sparse.csr_matrix((np.ones(rows.size), (np.arange(rows.size), own)), shape=(rows.size, islands.count))
-    weight = slope_b[columns] / np.maximum(point.marginal_b[columns], 1e-300)
-    leaps = sparse.coo_matrix(plan @ (sparse.diags(weight) @ sparse.csr_matrix(plan.T @ member)))
-    other = leaps.col != own[leaps.row]
-    row, column = rows[leaps.row[other]], leaps.col[other]
-    shares = leaps.data[other] / np.maximum(point.marginal_a[row], 1e-300)
-    return sparse.csr_matrix((shares, (row, column)), shape=(free.size, islands.count))
 
 
 class IslandConstants:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sparse
 
@@ -15,67 +17,67 @@ _TILE = 8  # pixels along each side of a tile; its pixels are skipped together
 _BLOCK = 8  # tiles along each side of a block; its tiles are skipped together
 
 
-def list_plan(
-    positions_a: Float,
-    positions_b: Float,
-    log_scale_a: Float,
-    log_scale_b: Float,
-    log_marginal_a: Float,
-    log_marginal_b: Float,
-    epsilon: float,
-    *,
-    depth: float,
-    most_entries: int,
-) -> sparse.csr_matrix | None:
-    """The entries ``exp(log_scale_a_i + log_scale_b_j - |x_i - x_j|^2 / eps)`` above ``e^-depth`` of a marginal.
+@dataclass(frozen=True, eq=False)
+class PlanSide:
+    """One side of a plan, its points in the order of blocks of tiles.
 
-    Parameters
+    Attributes
     ----------
-    positions_a, positions_b : (n, d), (m, d)
-        In work px.
-    log_scale_a, log_scale_b : (n,), (m,)
-        ``log u + f/eps`` and ``log v + g/eps``.
-    log_marginal_a, log_marginal_b : (n,), (m,)
-        An entry is listed when it is a share of more than ``e^-depth`` of its row's or of its column's sum.
-    most_entries : int
-        With more entries than this the answer is None.
+    order : (n,) int
+    positions : (n, d)
+        In that order, like the two below.
+    scale, share : (n,)
+        Logs of the factor in every entry, and of its ratio to the marginal.
+    tiles, blocks : Groups
+    """
+
+    order: Int
+    positions: Float
+    scale: Float
+    share: Float
+    tiles: Groups
+    blocks: Groups
+
+    @classmethod
+    def of(cls, positions: Float, log_scale: Float, log_marginal: Float) -> PlanSide:
+        """From positions (n, d), work px, ``log u + f/eps`` (n,) and the log of the marginal (n,)."""
+        tile = np.floor((positions - positions.min(axis=0)) / _TILE).astype(np.int64)
+        block, n_axes = tile // _BLOCK, tile.shape[1]
+        of_block = np.ravel_multi_index(tuple(block.T), tuple(block.max(axis=0) + 1))
+        within = np.ravel_multi_index(tuple((tile - _BLOCK * block).T), (_BLOCK,) * n_axes)
+        key = of_block * _BLOCK**n_axes + within
+        order = np.argsort(key, kind="stable")
+        key, ordered, scale = key[order], np.ascontiguousarray(positions[order]), log_scale[order]
+        share, starts = scale - log_marginal[order], _starts(key)
+        tiles = _groups(starts, ordered, ordered, scale, share)
+        blocks = _groups(_starts(key[starts[:-1]] // _BLOCK**n_axes), tiles[1], tiles[2], *tiles[3])
+        return cls(order, ordered, scale, share, tiles, blocks)
+
+    @property
+    def arrays(self) -> tuple[Float, Float, Float, Groups, Groups]:
+        """All but the order."""
+        return self.positions, self.scale, self.share, self.tiles, self.blocks
+
+
+def list_plan(a: PlanSide, b: PlanSide, epsilon: float, *, depth: float, most_entries: int) -> sparse.csr_matrix | None:
+    """The entries ``exp(scale_i + scale_j - |x_i - x_j|^2 / eps)`` above ``e^-depth`` of the sum of their row or column.
 
     Returns
     -------
-    (n, m) sparse matrix
+    (n, m) sparse matrix, rows and columns in the original order; None if there are more than `most_entries`
     """
-    share_a, share_b = log_scale_a - log_marginal_a, log_scale_b - log_marginal_b
-    order_a, *side_a = _side(positions_a, log_scale_a, share_a)
-    order_b, *side_b = _side(positions_b, log_scale_b, share_b)
-    arguments = (*side_a, *side_b, 1.0 / epsilon, depth)
-    counts = np.zeros(len(order_a), np.int64)
-    run_in_threads(lambda first, step: _count(*arguments, most_entries, counts, first, step), len(order_a))
+    n, m = len(a.order), len(b.order)
+    arguments = (*a.arrays, *b.arrays, 1.0 / epsilon, depth)
+    counts = np.zeros(n, np.int64)
+    run_in_threads(lambda first, step: _count(*arguments, most_entries, counts, first, step), n)
     if counts.sum() > most_entries:
         return None
     ends = np.cumsum(counts)
     columns, log_values, places = np.empty(ends[-1], np.int32), np.empty(ends[-1]), ends - counts
-    run_in_threads(lambda first, step: _fill(*arguments, places, columns, log_values, first, step), len(order_a))
+    run_in_threads(lambda first, step: _fill(*arguments, places, columns, log_values, first, step), n)
     rows = np.concatenate([[0], ends]).astype(np.int32)
-    ordered = sparse.csr_matrix(
-        (np.exp(log_values), order_b.astype(np.int32)[columns], rows), shape=(len(order_a), len(order_b))
-    )
-    return ordered[np.argsort(order_a)]
-
-
-def _side(positions: Float, log_scale: Float, share: Float) -> tuple[Int, Float, Float, Float, Groups, Groups]:
-    """The order of points by blocks of tiles; positions, scales and shares in that order; the tiles and the blocks."""
-    tile = np.floor((positions - positions.min(axis=0)) / _TILE).astype(np.int64)
-    block = tile // _BLOCK
-    shape = tuple(block.max(axis=0) + 1)
-    key_block = np.ravel_multi_index(tuple(block.T), shape)
-    within = np.ravel_multi_index(tuple((tile - _BLOCK * block).T), (_BLOCK,) * tile.shape[1])
-    key = key_block * _BLOCK ** tile.shape[1] + within
-    order = np.argsort(key, kind="stable")
-    ordered, scale, share, key = np.ascontiguousarray(positions[order]), log_scale[order], share[order], key[order]
-    starts = _starts(key)
-    tiles = _groups(starts, ordered, ordered, scale, share)
-    of_tiles = _groups(_starts(key[starts[:-1]] // _BLOCK ** tile.shape[1]), tiles[1], tiles[2], *tiles[3])
-    return order, ordered, scale, share, tiles, of_tiles
+    ordered = sparse.csr_matrix((np.exp(log_values), b.order.astype(np.int32)[columns], rows), shape=(n, m))
+    return ordered[np.argsort(a.order)]
 
 
 def _starts(key: Int) -> Int:
