@@ -14,7 +14,8 @@ from pairframe.cli.terminal import say
 from pairframe.cohort import MaskRef, PairTask
 from pairframe.errors import ArgumentError, ManifestError, PairframeError, StoreError
 from pairframe.masks import Mask, read_mask
-from pairframe.masks.io import canvas_shape, read_labels
+from pairframe.masks.headers import canvas_shape
+from pairframe.masks.io import read_labels
 from pairframe.masks.pieces import label_pieces
 from pairframe.parallel.in_order import in_order
 from pairframe.problem import TransportConfig

@@ -15,7 +15,8 @@ from pairframe import files
 from pairframe.cli.output import check_writable, names_in
 from pairframe.cli.terminal import activity, output, print_places, say, uninterrupted
 from pairframe.errors import OutputError
-from pairframe.masks.io import count_pages, read_labels
+from pairframe.masks.headers import count_pages
+from pairframe.masks.io import read_labels
 from pairframe.masks.spec import parse_spec
 from pairframe.plain_json import plain
 from pairframe.problem import TransportConfig

@@ -38,7 +38,7 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
     check_profiles(**wanted)  # type: ignore[arg-type]
     if options.dry_run:
         tasks = with_frame_interval(
-            read_tasks(manifest, options.pairing, options.axes, columns), options.frame_interval_min
+            read_tasks(manifest, options.pairing, options.axes, columns, config.volume), options.frame_interval_min
         )
         _print_pairs(tasks)
         for notice in dict.fromkeys(notice for task in tasks for notice in task.notices):
@@ -50,7 +50,10 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
             summary = run_cohort(manifest, config=config, columns=columns, progress=show, **arguments)
-            tasks, jobs = read_tasks(manifest, options.pairing, options.axes, columns), options.jobs or n_cores()
+            tasks, jobs = (
+                read_tasks(manifest, options.pairing, options.axes, columns, config.volume),
+                options.jobs or n_cores(),
+            )
             if options.regions or options.region:
                 write_cohort_flows(tasks, options.out, config, options.region, jobs=jobs)
             write_cohort_profiles(tasks, options.out, show, jobs=jobs, **wanted)  # type: ignore[arg-type]

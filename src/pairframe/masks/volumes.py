@@ -15,7 +15,7 @@ from pairframe.masks.spec import MaskSpec
 from pairframe.units import PxSize
 
 _BYTES_PER_VOXEL = 8  # float64
-_NOT_DEPTH = {"T": "time points", "C": "channels", "S": "samples"}
+NOT_DEPTH = {"T": "time points", "C": "channels", "S": "samples"}
 
 
 def is_volume(source: ImageSource, spec: MaskSpec, said: bool | None) -> bool:
@@ -79,10 +79,10 @@ def read_planes(
 
 def _require_depth(source: ImageSource, spec: MaskSpec) -> None:
     axis = None if source.axes is None else source.axes[-3]
-    if axis in _NOT_DEPTH and source.shape[-3] > 1:
+    if axis in NOT_DEPTH and source.shape[-3] > 1:
         raise MaskError(
             "planes of a volume",
-            f"{source.shape[-3]} {_NOT_DEPTH[axis]} in {str(spec)!r}, as its metadata say",
+            f"{source.shape[-3]} {NOT_DEPTH[axis]} in {str(spec)!r}, as its metadata say",
             f"compare two of them as images, such as {spec.path.name}@0 and {spec.path.name}@1 without volume=True "
             "(--volume), or correct the metadata",
         )

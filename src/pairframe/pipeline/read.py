@@ -81,19 +81,21 @@ def read_pair(
 def volume_config(masks: Sequence[Mask], config: TransportConfig) -> TransportConfig:
     """The config, which says that the masks are volumes if they are; all of them or none must be."""
     kinds = {mask.volume for mask in masks}
-    if len(kinds) > 1 or (config.volume and kinds == {False}):
+    if len(kinds) > 1 or (config.volume is not None and kinds != {config.volume}):
         shapes = " and ".join(" x ".join(map(str, mask.values.shape)) for mask in masks)
         raise MaskError(
-            "two volumes, or two images", f"masks of {shapes} px", "compare images with images and volumes with volumes"
+            "two volumes, or two images",
+            f"masks of {shapes} px",
+            "compare images with images and volumes with volumes; volume=True (--volume) and False (--no-volume) must fit the masks",
         )
     return replace(config, volume=True) if kinds == {True} and not config.volume else config
 
 
 def volume_options(config: TransportConfig) -> dict[str, Any]:
     """Options of `read_mask` for a config: sides of a voxel win over metadata, which may miss an axis."""
-    if not config.volume:
-        return {}
-    return {"volume": True} | ({"px_size_um": config.px_size_um} if isinstance(config.px_size_um, tuple) else {})
+    return {"volume": config.volume} | (
+        {"px_size_um": config.px_size_um} if isinstance(config.px_size_um, tuple) else {}
+    )
 
 
 def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
@@ -103,4 +105,4 @@ def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
     is_density = config.mass.takes_density
     if isinstance(mask, str | os.PathLike):
         return read_mask(mask, density=is_density, **volume_options(config))
-    return Mask.from_array(mask, density=is_density, volume=config.volume)
+    return Mask.from_array(mask, density=is_density, volume=bool(config.volume))

@@ -30,7 +30,11 @@ Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
 def read_tasks(
-    manifest: Manifest, pairing: str = "consecutive", axes: str | None = None, columns: ColumnMap | None = None
+    manifest: Manifest,
+    pairing: str = "consecutive",
+    axes: str | None = None,
+    columns: ColumnMap | None = None,
+    volume: bool | None = None,
 ) -> list[PairTask]:
     """All pairs to compare. Only names and headers are read, and nothing is written.
 
@@ -47,9 +51,11 @@ def read_tasks(
         Letters of the axes of a stack, such as ``TZYX``; see `stack_frames`.
     columns : ColumnMap, optional
         Which columns of a table of frames hold what.
+    volume : bool, optional
+        Whether the planes of a stack are volumes; see `stack_frames`.
     """
     if isinstance(manifest, str | os.PathLike):
-        tasks = _read(os.fspath(manifest), pairing, axes, columns)
+        tasks = _read(os.fspath(manifest), pairing, axes, columns, volume)
     else:
         _refuse_columns("tasks", columns)
         tasks = list(manifest)
@@ -88,11 +94,11 @@ def read_frames(manifest: str | os.PathLike[str], columns: ColumnMap | None = No
     return FrameTable(tuple(ordered), names)
 
 
-def _read(text: str, pairing: str, axes: str | None, columns: ColumnMap | None) -> list[PairTask]:
+def _read(text: str, pairing: str, axes: str | None, columns: ColumnMap | None, volume: bool | None) -> list[PairTask]:
     table = _table(Path(text))
     if table is None:
         _refuse_columns(text, columns)
-        frames, notices = _frames(text, axes)
+        frames, notices = _frames(text, axes, volume)
         return [replace(task, notices=notices) if notices else task for task in pair_frames(frames, pairing)]
     _refuse_axes(text, axes)
     return read_manifest(table, pairing, columns or ColumnMap())
@@ -105,12 +111,12 @@ def _table(path: Path) -> Path | None:
     return path / ALIGNED_MANIFEST if (path / ALIGNED_MANIFEST).is_file() else None
 
 
-def _frames(text: str, axes: str | None = None) -> tuple[list[Frame], tuple[Notice, ...]]:
+def _frames(text: str, axes: str | None = None, volume: bool | None = None) -> tuple[list[Frame], tuple[Notice, ...]]:
     """All masks of a stack, folder or pattern, and what to know about them."""
     path = Path(text)
     stack = _as_stack(text)
     if stack is not None:
-        return stack_frames(stack, axes)
+        return stack_frames(stack, axes, volume)
     _refuse_axes(text, axes)
     if path.is_dir():
         return _folder(path), ()

@@ -54,6 +54,8 @@ class MaskRef:
         The mask itself, if the manifest holds it; then `spec` only names its cell.
     shape_hw : (H, W), optional
         Canvas of outlines, pixels, if the manifest has it.
+    volume : bool, optional
+        True for a volume of a stack of volumes, whose number `spec` has as its page; None: as the config or the file says.
     failure : str, optional
         Why there is no such mask, if an alignment could not write it: reading it raises an error with this reason.
     digest : FileDigest, optional
@@ -65,6 +67,7 @@ class MaskRef:
     px_size_um: PxSize | None = None
     rle: CocoRle | None = None
     shape_hw: tuple[int, int] | None = None
+    volume: bool | None = None
     failure: str | None = None
     digest: FileDigest | None = field(default=None, compare=False, repr=False)
 
@@ -80,6 +83,8 @@ class MaskRef:
             options: dict[str, Any] = {"px_size_um": self.px_size_um} | (
                 {} if config is None else volume_options(config)
             )
+            if self.volume is not None:
+                options["volume"] = self.volume
             return read_mask(self.spec, density=density, shape_hw=self.shape_hw, **options)
         try:
             return Mask(self.rle.decode(), px_size_um=self.px_size_um, source=self.named, density=density)

@@ -117,7 +117,7 @@ def run_cohort(
     n_jobs = checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
-    tasks = with_frame_interval(read_tasks(manifest, pairing, axes, columns), frame_interval_min)
+    tasks = with_frame_interval(read_tasks(manifest, pairing, axes, columns, config.volume), frame_interval_min)
     config = with_rim(config, tasks)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)
