@@ -22,7 +22,16 @@ def is_volume(source: ImageSource, spec: MaskSpec, said: bool | None) -> bool:
     """Whether to read a volume: as the user said, else if the metadata say that the file is just one, and no page was chosen."""
     if said is not None:
         return said
-    return source.is_volume and spec.page is None and source.shape[-3] > 1 and math.prod(source.shape[:-3]) == 1
+    if not source.is_volume or source.shape[-3] == 1:
+        return False
+    is_one = math.prod(source.shape[:-3]) == 1
+    if spec.page is not None and not is_one:
+        raise FileError(
+            "a choice between volumes and images",
+            f"number {spec.page} of {str(spec)!r}, which holds volumes: a volume or a plane may be meant",
+            "use volume=True (--volume) for that volume, or volume=False (--no-volume) for that plane",
+        )
+    return spec.page is None and is_one
 
 
 def volume_hint(source: ImageSource, page: int | None) -> str:

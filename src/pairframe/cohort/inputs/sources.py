@@ -21,6 +21,7 @@ from pairframe.masks import MaskSpec, parse_spec
 from pairframe.masks.readers import FORMATS, OUTLINES
 from pairframe.masks.spec import path_exists
 from pairframe.notices import Notice
+from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore
 from pairframe.results.store import OUR_NAMES
 
@@ -79,7 +80,10 @@ class FrameTable:
 
 
 def read_frames(manifest: str | os.PathLike[str], columns: ColumnMap | None = None) -> FrameTable:
-    """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read."""
+    """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read.
+
+    Its frames are aligned, which only images can be: volumes are refused.
+    """
     text = os.fspath(manifest)
     table = _table(Path(text))
     if table is None:
@@ -91,6 +95,12 @@ def read_frames(manifest: str | os.PathLike[str], columns: ColumnMap | None = No
     for frame in frames:
         by_series.setdefault(frame.series, []).append(frame)
     ordered = [frame for series in by_series.values() for frame in in_order(series)]
+    if ordered and ordered[0].mask.volume_shape(TransportConfig()) is not None:
+        raise ManifestError(
+            "images",
+            f"volumes in {text!r}",
+            "volumes are not aligned yet; shift them by whole voxels, e.g. with numpy.roll, or compare projections",
+        )
     return FrameTable(tuple(ordered), names)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pairframe.errors import ManifestError, MaskError, StoreRowError
+from pairframe.errors import InputError, ManifestError, MaskError, StoreRowError
 from pairframe.masks import CocoRle, Mask, canvas_shape, read_mask
+from pairframe.masks.headers import volume_shape
 from pairframe.notices import Notice
 from pairframe.pipeline.read import volume_options
 from pairframe.problem import TransportConfig
@@ -91,6 +92,16 @@ class MaskRef:
         except MaskError as error:
             raise MaskError(error.expected, f"{error.got} in {self.named}", error.fix, error.field) from error
 
+    def volume_shape(self, config: TransportConfig) -> tuple[int, int, int] | None:
+        """Shape (Z, Y, X) if it is a volume, from the header of its file; None for an image or a file that cannot be read."""
+        if self.rle is not None or self.failure is not None:
+            return None
+        said = True if isinstance(self.px_size_um, tuple) else config.volume if self.volume is None else self.volume
+        try:
+            return volume_shape(self.spec, volume=said, shape_hw=self.shape_hw)
+        except (InputError, OSError):  # reading it raises the error
+            return None
+
     def canvas_hw(self) -> tuple[int, int]:
         """Height and width of its canvas in pixels; of a file only the header is read."""
         return canvas_shape(self.spec, shape_hw=self.shape_hw) if self.rle is None else self.rle.shape_hw
@@ -127,6 +138,17 @@ class PairTask:
     def shares_mask_with(self, other: PairTask) -> bool:
         """Whether a solved `other` has solved a self-problem of this pair, and may be a start."""
         return self.source.spec in (other.source.spec, other.target.spec) or self.target.spec == other.target.spec
+
+
+def hold_volumes(tasks: Sequence[PairTask], config: TransportConfig) -> bool:
+    """Whether the first pair is one of volumes, from the headers of its files; all pairs of a cohort are alike."""
+    return any(mask.volume_shape(config) is not None for task in tasks[:1] for mask in (task.source, task.target))
+
+
+def check_volume_settings(tasks: Sequence[PairTask], config: TransportConfig) -> None:
+    """Refuse settings that are for images only before any pair is read."""
+    if not config.volume and hold_volumes(tasks, config):
+        replace(config, volume=True)
 
 
 def check_tasks(tasks: Sequence[PairTask]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pairframe import system
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
-from pairframe.cohort.inputs.tasks import PairTask
+from pairframe.cohort.inputs.tasks import PairTask, check_volume_settings
 from pairframe.cohort.run.chunks import work_shape
 from pairframe.cohort.run.cohort_reach import settle_reach, with_reach
 from pairframe.cohort.run.events import Stopped
@@ -90,6 +90,7 @@ def estimate(
     """Read up to 200 pairs and solve up to four of them; nothing is written. Arguments as for `run_cohort`."""
     config, n_jobs = checked_config(config), checked_jobs(jobs)
     tasks = read_tasks(manifest, pairing, volume=config.volume)
+    check_volume_settings(tasks, config)
     store = ResultStore(out)
     check_labels(tasks, store)
     reach = settle_reach(config, tasks, store)
