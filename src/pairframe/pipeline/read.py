@@ -17,9 +17,11 @@ from pairframe.errors import MaskError
 from pairframe.frame import GridTransform
 from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.masks import Mask, mass_density, read_mask
+from pairframe.masks.headers import volume_shape
 from pairframe.notices import Notice
 from pairframe.pipeline.align import align_pair
 from pairframe.pipeline.clean import cleaned, cleaning_notices
+from pairframe.pipeline.memory_check import check_canvas_memory, check_masks_memory
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
 
@@ -56,6 +58,7 @@ def read_pair(
     """Read both masks, settle their pixel size and apply the mass mode."""
     given = [as_mask(mask, config) for mask in (mask_a, mask_b)]
     config = volume_config(given, config)
+    check_masks_memory(given, config)
     masks = [cleaned(mask, config) for mask in given]
     done = [
         notice
@@ -104,5 +107,6 @@ def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
         return mask
     is_density = config.mass.takes_density
     if isinstance(mask, str | os.PathLike):
+        check_canvas_memory(volume_shape(mask, volume=config.volume), config)
         return read_mask(mask, density=is_density, **volume_options(config))
     return Mask.from_array(mask, density=is_density, volume=bool(config.volume))

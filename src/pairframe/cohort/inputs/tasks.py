@@ -12,6 +12,7 @@ from pairframe.errors import InputError, ManifestError, MaskError, StoreRowError
 from pairframe.masks import CocoRle, Mask, canvas_shape, read_mask
 from pairframe.masks.headers import volume_shape
 from pairframe.notices import Notice
+from pairframe.pipeline.memory_check import check_canvas_memory
 from pairframe.pipeline.read import volume_options
 from pairframe.problem import TransportConfig
 from pairframe.results.schema import BY_NAME, checked_extra
@@ -86,6 +87,8 @@ class MaskRef:
             )
             if self.volume is not None:
                 options["volume"] = self.volume
+            if config is not None:
+                check_canvas_memory(self.volume_shape(config), config)
             return read_mask(self.spec, density=density, shape_hw=self.shape_hw, **options)
         try:
             return Mask(self.rle.decode(), px_size_um=self.px_size_um, source=self.named, density=density)
