@@ -176,6 +176,7 @@ def test_the_demo_of_volumes_writes_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "report.html").is_file()
     table = ResultStore(tmp_path / "demo").table()
     assert (table["status"] == "converged").all()
+    assert table["reach_um"].nunique() == 1
     first, second = growing_tube(2)
     grown = int(second.sum()) - int(first.sum())
     created = table.set_index("pair_id").loc["tube 0 to 1", "total_mass_created"]

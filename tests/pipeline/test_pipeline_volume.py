@@ -222,3 +222,12 @@ def test_what_is_for_images_is_refused_for_volumes(field, value) -> None:
 def test_alignment_of_volumes_is_refused() -> None:
     with pytest.raises(errors.MaskError, match="to be an image, got a volume"):
         pf.align(pf.Mask(STACK, volume=True), pf.Mask(STACK, volume=True))
+
+
+@pytest.mark.parametrize("factor", [1, 2, 4])
+def test_the_default_blur_is_the_same_at_any_downsample_factor(factor: int) -> None:
+    """Also if the planes of a flat volume become one."""
+    voxel_um = (5.0, 1.0, 1.0)
+    pair = [ball((4, 40, 40), (1.5, 18 + k, 18), 15.0, voxel_um) for k in range(2)]
+    result = pf.compare(*pair, pf.TransportConfig(px_size_um=voxel_um, downsample_factor=factor, tol=1e-3))
+    assert result.blur_um == pytest.approx(5.0)

@@ -217,6 +217,7 @@ def _write(
                 job.out,
                 title=_title(job, store),
                 summaries={job.pair_id: summary},
+                results={job.pair_id: result},
                 sweeps=None if found is None else {job.pair_id: found},
                 progress=now.step,
             )

@@ -23,7 +23,7 @@ SIDE_BY_SIDE = BytesPerPx(
     50, 465, 650
 )  # the pair and its self-problems at the same time, on work grids up to LARGE_PIXELS
 IN_TURNS = BytesPerPx(40, 270, 270)
-BYTES_PER_CANVAS_PX = 80  # of the result alone: maps of masses, costs and displacement
+BYTES_PER_CANVAS_PX = 110  # of the maps of a result: 80 while it is made, 110 while a report reads it back
 
 
 def comparison_bytes(canvas_px: int, work_px: int, n_with_mass: int) -> int:

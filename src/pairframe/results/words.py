@@ -171,4 +171,4 @@ def unit(column: str, units: Units, *, is_euclidean: bool = False) -> str:
         return "%"
     text = column_unit(column, units, is_euclidean=is_euclidean) if column in BY_NAME else ""
     text = "" if text == "1" else text
-    return pretty(text).replace("pixel mass ", "mass × ").replace("pixel mass", "px")
+    return pretty(text).replace("pixel mass ", "mass × ").replace("pixel mass", "px" if units.n_axes == 2 else "voxels")
