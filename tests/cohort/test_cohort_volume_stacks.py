@@ -104,3 +104,24 @@ def test_a_run_of_volumes_is_estimated(tmp_path: Path) -> None:
     found = estimate(f"{stack}:all", tmp_path / "out")
     assert (found.pairs, found.unreadable, found.buckets) == (2, 0, ())
     assert found.calibrated > 0
+
+
+def test_nifti_files_are_found_as_a_series_a_folder_and_a_pattern(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+
+    def save(values: np.ndarray, name: str) -> None:  # (t, z, y, x) to (x, y, z, t)
+        image = nibabel.Nifti1Image(values.T, np.diag([1.0, 1.0, 2.0, 1.0]))
+        image.header.set_xyzt_units("micron", "sec")
+        nibabel.save(image, tmp_path / name)
+
+    save(SERIES, "series.nii.gz")
+    assert [task.pair_id for task in read_tasks(f"{tmp_path}/series.nii.gz:all")] == ["series_0-1", "series_1-2"]
+    (tmp_path / "series.nii.gz").unlink()
+    for k in range(2):
+        save(SERIES[k], f"scan_{k}.nii.gz")
+    (pair,) = read_tasks(tmp_path)
+    assert (pair.source.named, pair.target.named) == ("scan_0.nii.gz", "scan_1.nii.gz")
+    assert len(read_tasks(f"{tmp_path}/*.nii.gz")) == 1
+    assert pair.target.read().px_size_um == pytest.approx(VOXEL_UM)
+    (tmp_path / "pairs.csv").write_text("source,target\nscan_0.nii.gz,scan_1.nii.gz\n")
+    assert read_tasks(tmp_path / "pairs.csv")[0].pair_id == "scan_0-scan_1"

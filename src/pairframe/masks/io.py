@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairframe.errors import FileError, MaskError
 from pairframe.masks.arrays import MAX_PIXELS, channels_hint, looks_like_channels_last
 from pairframe.masks.mask import Mask
-from pairframe.masks.readers import FORMATS, OUTLINES, ImageSource, SizeYX
+from pairframe.masks.readers import FORMATS, OUTLINES, ImageSource, SizeYX, format_suffix
 from pairframe.masks.readers.outlines import open_outlines
 from pairframe.masks.spec import Label, MaskSpec, parse_spec, path_exists
 from pairframe.masks.volumes import is_volume, read_planes, volume_hint, voxel_size_um
@@ -127,9 +127,7 @@ def open_source(spec: MaskSpec, shape_hw: tuple[int, int] | None = None) -> Iter
 
 
 def _opened(spec: MaskSpec, shape_hw: tuple[int, int] | None) -> AbstractContextManager[ImageSource]:
-    suffix = spec.path.suffix.lower()
-    if suffix == ".gz":
-        suffix = "".join(spec.path.suffixes[-2:]).lower()
+    suffix = format_suffix(spec.path)
     if suffix in OUTLINES:
         shape, px_size_yx_um = _canvas_beside(spec) if shape_hw is None else (shape_hw, None)
         return open_outlines(OUTLINES[suffix], spec.path, spec.inner, shape, px_size_yx_um)

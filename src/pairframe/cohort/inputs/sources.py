@@ -18,7 +18,7 @@ from pairframe.cohort.inputs.tables import SUFFIXES
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
 from pairframe.errors import InputError, ManifestError
 from pairframe.masks import MaskSpec, parse_spec
-from pairframe.masks.readers import FORMATS, OUTLINES
+from pairframe.masks.readers import FORMATS, OUTLINES, format_suffix
 from pairframe.masks.spec import path_exists
 from pairframe.notices import Notice
 from pairframe.problem import TransportConfig
@@ -132,7 +132,7 @@ def _frames(text: str, axes: str | None = None, volume: bool | None = None) -> t
         return _folder(path), ()
     if glob.has_magic(text):
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
-        masks = [path for path in found if path.suffix.lower() in (*FORMATS, *OUTLINES) and not _is_a_result(path)]
+        masks = [path for path in found if format_suffix(path) in (*FORMATS, *OUTLINES) and not _is_a_result(path)]
         return _files(masks), ()
     raise ManifestError(
         f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
@@ -161,7 +161,7 @@ def _as_stack(text: str) -> MaskSpec | None:
         spec = parse_spec(text)
     except InputError:
         return None
-    if spec.path.suffix.lower() not in FORMATS or not path_exists(spec.path):
+    if format_suffix(spec.path) not in FORMATS or not path_exists(spec.path):
         return None
     if spec.page is not None:
         raise ManifestError(
@@ -180,7 +180,7 @@ def _folder(folder: Path) -> list[Frame]:
 
 
 def _masks_in(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+    return [path for path in folder.iterdir() if format_suffix(path) in FORMATS and not _is_a_result(path)]
 
 
 def _is_a_result(path: Path) -> bool:

@@ -16,6 +16,7 @@ from pairframe.cohort.inputs.tasks import MaskRef
 from pairframe.cohort.inputs.volume_stacks import holds_volumes
 from pairframe.errors import ManifestError
 from pairframe.masks import MaskSpec, positive_ids, read_labels, stack_header
+from pairframe.masks.readers import format_suffix
 from pairframe.notices import Notice, warning
 
 FEWEST_STEPS = 5  # of an id to the next frame, before anything is said about them
@@ -69,7 +70,7 @@ def stack_frames(
     if spec.label == "all":
         for page in pages:
             mask = MaskRef(f"{file}@{page.number}:all", f"{named}@{page.number}:all", volume=volume)
-            frames.append(Frame(page.where or spec.path.stem, str(page.time), mask))
+            frames.append(Frame(page.where or spec.path.name[: -len(format_suffix(spec.path))], str(page.time), mask))
         return frames, tuple(notices)
     followed = _Followed()
     for page in pages:
