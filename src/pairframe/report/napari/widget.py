@@ -119,7 +119,7 @@ class CompareWidget:
             px_size_um = work.voxel_size_um(self.viewer.layers[self.source.value], width_um)
         return TransportConfig(
             px_size_um=px_size_um,
-            volume=self.volume.value,
+            volume=self.volume.value or None,
             blur_um=self.blur_um.value or None,
             reach_um=self.reach_um.value or None,
             align=self.align.value,
