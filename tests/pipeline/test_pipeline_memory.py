@@ -84,7 +84,7 @@ def test_a_volume_that_does_not_fit_is_refused_before_the_solve(monkeypatch: pyt
 
 
 def test_the_factor_suggested_for_a_volume_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_free(monkeypatch, 0.6 * NEEDED)
+    set_free(monkeypatch, 0.65 * NEEDED)
     with pytest.raises(FrameError, match="downsample_factor=2"):
         pf.compare(BOX, BOX, VOLUME)
     assert pf.compare(BOX, BOX, pf.TransportConfig(volume=True, downsample_factor=2)).M_source == BOX.sum()

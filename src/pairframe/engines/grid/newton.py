@@ -120,7 +120,7 @@ def _entries(level: Level, depth: float) -> float:
     """About as many entries of the plan are listed at a depth: every pixel of a with those of b in a disc, or a ball, around it."""
     half = level.problem.mass_a.ndim / 2
     within = (math.pi * depth * level.epsilon) ** half / math.gamma(half + 1) / math.prod(level.problem.spacing)
-    return level.mass_a.size * min(level.mass_b.size, within)
+    return float(level.mass_a.size * min(level.mass_b.size, within))
 
 
 @dataclass(frozen=True, eq=False)
