@@ -133,6 +133,8 @@ def test_the_page_of_a_volume_names_what_it_shows(grown: pf.TransportResult, tmp
     masses = re.findall(r'title="column (?:M_source|total_mass_\w+)".*?</td><td>(.*?)</td>', html)
     assert len(masses) >= 4
     assert set(masses) == {"voxels"}
+    assert ">source volume</th>" in html
+    assert "voxels per column" in html
 
 
 def test_a_given_result_is_not_read_again(
