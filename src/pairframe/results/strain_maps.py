@@ -9,6 +9,7 @@ import numpy as np
 from pairframe.errors import ArgumentError
 from pairframe.frame.fields import new_array
 from pairframe.frame.pool import splat
+from pairframe.results.coverage import covered_work_px
 from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def rim_of(result: TransportResult) -> Bool:
     from scipy import ndimage
 
     source = result.work.mass_source > 0
-    depth_px = ndimage.distance_transform_edt(np.pad(source, 1))[1:-1, 1:-1]
+    body = covered_work_px(result, "source")
+    depth_px = ndimage.distance_transform_edt(np.pad(body, 1))[1:-1, 1:-1]
     rim: Bool = source & (depth_px <= RIM_BLURS * result.blur_um / result.transform.work_px_size_um)
     return rim if np.count_nonzero(rim) < _MOST_RIM * np.count_nonzero(source) else np.zeros_like(rim)
 
