@@ -154,7 +154,7 @@ def turned(quick: bool) -> list[dict[str, Any]]:
     rows, config = [], pf.TransportConfig(strain=True, align="rigid", mass_mode="intensity")
     for shape in ("ellipse",) if quick else ("ellipse", "embryo"):
         rest = covered(shape, np.eye(2))
-        for degrees in (12,) if quick else (5, 12, 20, 34):
+        for degrees in (12,) if quick else (5, 12, 20, 34, 41):
             angle = math.radians(degrees)
             turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
             moved = covered(shape, turn)
@@ -168,6 +168,7 @@ def turned(quick: bool) -> list[dict[str, Any]]:
                     row[f"{least:g} px"] = {
                         "largest": round(float(np.nanmax(left)), 5),
                         "median": round(float(np.nanmedian(left)), 5),
+                        "of_the_mean": round(float(np.abs(result.strain[depth > least].mean(axis=0)).max()), 5),
                     }
                 row["turn_left_deg"] = round(abs((result.pose.angle_deg + degrees + 90) % 180 - 90), 4)
                 rows.append(row)

@@ -139,12 +139,14 @@ def test_errors_of_binary_masks_average_out_over_places_between_the_pixels() -> 
     assert np.abs(np.mean(errors, axis=0)[deep]).max() < 0.55 * single
 
 
-def test_a_finely_drawn_turned_mask_has_no_strain_once_it_is_aligned() -> None:
+@pytest.mark.parametrize("turn_deg", [20, 41])
+def test_a_finely_drawn_turned_mask_has_no_strain_once_it_is_aligned(turn_deg: float) -> None:
     # With 8 x 8 samples a pixel, the drawing itself is off by as much.
-    turn = np.array([[np.cos(0.35), -np.sin(0.35)], [np.sin(0.35), np.cos(0.35)]])
+    angle = np.radians(turn_deg)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     masks = (ellipse(one, (25.0, 50.0), 120, samples=24) for one in (np.eye(2), turn))
     result = pf.compare(*masks, pf.TransportConfig(strain=True, align="rigid", mass_mode="intensity"))
-    assert np.abs(result.strain[interior(result)]).max() < 1e-3
+    assert np.abs(result.strain[interior(result)]).max() < 6e-4
 
 
 @pytest.mark.parametrize("penalty", ["partial", "tv", "kl"])
