@@ -90,6 +90,27 @@ def test_the_page_shows_both_and_a_profile_that_came_later(result: pf.TransportR
     assert (tmp_path / "pairs" / page.stem / "axis.png").is_file()
 
 
+def test_a_profile_that_changed_is_drawn_again_and_other_pictures_stay(
+    result: pf.TransportResult, tmp_path: Path
+) -> None:
+    result.save(tmp_path)
+    folder, seen = tmp_path / "pairs", []
+    for n_bins in (20, 20, 5):
+        (tmp_path / "axis_profile.csv").write_bytes(to_csv(axis_rows(result, "pair", n_bins=n_bins)[0]))
+        write_report(tmp_path)
+        (summary,) = folder.glob("*/summary.png")
+        (drawn,) = folder.glob("*/axis.png")
+        seen.append((summary.stat().st_mtime_ns, drawn.stat().st_mtime_ns, drawn.read_bytes()))
+    assert seen[0] == seen[1]
+    assert seen[2][0] == seen[0][0]
+    assert seen[2][2] != seen[0][2]
+    (tmp_path / "axis_profile.csv").unlink()
+    write_report(tmp_path)
+    assert not drawn.exists()
+    (page,) = folder.glob("*.html")
+    assert "axis.png" not in page.read_text()
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"pair_id,bin\n1,2\n", b'"'])
 def test_a_damaged_profile_is_not_shown(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "axis_profile.csv").write_bytes(content)

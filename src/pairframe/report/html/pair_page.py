@@ -7,6 +7,7 @@ from typing import Any
 
 from pairframe.engines import Status
 from pairframe.masks import MassMode
+from pairframe.regions.flow_table import BLUR_EXCHANGE
 from pairframe.report.html.assets import render
 from pairframe.report.html.motion_section import motion_section
 from pairframe.report.html.pictures import View
@@ -76,6 +77,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        blur_exchange=_blur_exchange(row),
         has_radial=has_radial,
         sweep=None if sweep is None else pretty(sweep),
         before=before,
@@ -100,6 +102,14 @@ def pair_page(
         number=number,
         python_name=ascii(row["pair_id"]),
     )
+
+
+def _blur_exchange(row: PlainRow) -> str | None:
+    """Area that touching labels exchange per length of border; None if masses are not areas, or plans not Gaussian."""
+    if row["blur_um"] is None or is_euclidean(row) or not _is_area(row):
+        return None
+    about = float(f"{BLUR_EXCHANGE * row['blur_um']:.2g}")
+    return f"{number(about)} {units_of(row).area_text}"
 
 
 def _tiles(row: PlainRow) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-PICTURES_VERSION = 6  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 7  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -91,8 +92,10 @@ class View:
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
         Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
-    has_strain, has_axis : bool
-        Whether the strain, and the profile along the body axis, are drawn.
+    has_strain : bool
+        Whether the strain is drawn.
+    axis : str
+        Hash of the profile along the body axis that is drawn; empty without one.
     slices_um : tuple of float
         Depths of the planes in the film of a volume; empty for images.
     """
@@ -107,7 +110,7 @@ class View:
     has_convergence: bool
     n_morph: int
     has_strain: bool = False
-    has_axis: bool = False
+    axis: str = ""
     slices_um: tuple[float, ...] = ()
 
 
@@ -185,10 +188,7 @@ def make_figures(
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
     if result.work.strain is not None:
         files.replace_file(folder / "strain.png", drawn_png(result, strain_figure, strain_size_in(result)), flush=False)
-    if profile is not None:
-        axis = drawn_axis(result, profile)
-        along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
-        files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
+    _draw_axis(result, folder, profile)
     n_morph = N_MORPH if has_morph else 0
     view = replace(
         view,
@@ -196,10 +196,33 @@ def make_figures(
         has_convergence=bool(result.work.trace),
         n_morph=n_morph,
         has_strain=result.work.strain is not None,
-        has_axis=profile is not None,
+        axis=profile_hash(profile),
     )
     _write_stamp(folder, view)
     return view
+
+
+def remake_axis(result: TransportResult, folder: Path, view: View, profile: pd.DataFrame | None) -> View:
+    """Draw another profile along the body axis, or remove it; the other pictures of a result stay."""
+    (folder / STAMP).unlink(missing_ok=True)
+    _draw_axis(result, folder, profile)
+    view = replace(view, axis=profile_hash(profile))
+    _write_stamp(folder, view)
+    return view
+
+
+def profile_hash(profile: pd.DataFrame | None) -> str:
+    """The same for equal profiles; empty without one."""
+    return "" if profile is None else hashlib.sha256(profile.to_csv(index=False).encode()).hexdigest()[:16]
+
+
+def _draw_axis(result: TransportResult, folder: Path, profile: pd.DataFrame | None) -> None:
+    if profile is None:
+        (folder / "axis.png").unlink(missing_ok=True)
+        return
+    axis = drawn_axis(result, profile)
+    along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
+    files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
 
 
 def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:

@@ -26,6 +26,8 @@ from pairframe.report.html.pictures import (
     make_flow_picture,
     make_pictures,
     make_radial_picture,
+    profile_hash,
+    remake_axis,
     sweep_png,
 )
 from pairframe.report.html.report_page import report_page
@@ -101,7 +103,10 @@ def write_report(
             try:
                 group = disk.group_path(store.maps_path, page)
                 profile = profiles.get(row["pair_id"])
-                if with_figures and not _is_complete(view, with_axis=profile is not None):
+                if view is not None and view.has_figures and with_figures:
+                    if view.axis != profile_hash(profile):  # other bins, another head, or a profile that came later
+                        view = remake_axis(read_group(group, row["pair_id"]), folder / page, view, profile)
+                elif with_figures:
                     drawn = (summaries or {}).get(row["pair_id"])
                     view = make_figures(
                         read_group(group, row["pair_id"]),
@@ -154,11 +159,6 @@ def _pages(cohort: Cohort, max_pages: int) -> dict[str, PlainRow]:
     named = ((page_name(row), row) for row in cohort.rows)
     found = {page: row for page, row in named if page is not None}
     return dict(list(found.items())[:max_pages])
-
-
-def _is_complete(view: View | None, *, with_axis: bool) -> bool:
-    """Whether all figures of a pair are drawn; a profile may have been added since."""
-    return view is not None and view.has_figures and view.has_axis == with_axis
 
 
 def _write_pages(
