@@ -67,7 +67,10 @@ def flow_matrix(table: pd.DataFrame, ax: Axes, names: Mapping[int, str] | None =
 
 
 def flow_ribbons(table: pd.DataFrame, ax: Axes, names: Mapping[int, str] | None = None) -> Axes:
-    """Source labels on the left, target labels on the right, joined by ribbons as wide as the mass that flows."""
+    """Source labels on the left, target labels on the right, joined by ribbons as wide as the mass that flows.
+
+    A target label has the colour of the source label that most of its mass comes from, as numbers of two frames need not agree.
+    """
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
@@ -93,9 +96,10 @@ def flow_ribbons(table: pd.DataFrame, ax: Axes, names: Mapping[int, str] | None 
         codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4, Path.LINETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
         colour = DESTROYED_COLOUR if target == 0 else _colour(source)
         ax.add_patch(PathPatch(Path(corners, codes), facecolor=colour, alpha=0.45, linewidth=0))
+    main = shown.loc[shown.groupby("target_label")["mass"].idxmax()].set_index("target_label")["source_label"]
     for side, x, align, none in ((left, -0.03, "right", "created"), (right, 1.0, "left", "destroyed")):
         for label, (bottom, top) in side.items():
-            colour = DESTROYED_COLOUR if (label == 0 and x > 0) else _colour(label)
+            colour = _colour(label) if x < 0 else DESTROYED_COLOUR if label == 0 else _colour(int(main[label]))
             ax.add_patch(Rectangle((x, bottom), 0.03, top - bottom, facecolor=colour, linewidth=0))
             if top - bottom > 0.012 * height:
                 at = x - 0.01 if align == "right" else x + 0.04
@@ -103,7 +107,8 @@ def flow_ribbons(table: pd.DataFrame, ax: Axes, names: Mapping[int, str] | None 
     ax.set_xlim(-0.3, 1.3)
     ax.set_ylim(height * 1.01, -0.01 * height)
     ax.axis("off")
-    ax.set_title("Mass from source labels (left) to target labels (right)", fontsize=TITLE_SIZE)
+    words = "" if names else "\nequal numbers need not be the same object"
+    ax.set_title(f"Mass from source labels (left) to target labels (right){words}", fontsize=TITLE_SIZE)
     return ax
 
 

@@ -232,11 +232,12 @@ def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
         files.replace_file(folder / "flows.png", flow_png(table), flush=False)
 
 
-def make_radial_picture(profile: pd.DataFrame, folder: Path) -> None:
-    """Draw the radial profile of a pair; an old picture is removed if there is none."""
+def make_radial_picture(profile: pd.DataFrame, folder: Path, px_size: float, *, is_area: bool) -> None:
+    """Draw the radial profile of a pair; an old picture is removed if there is none. See `radial_figure`."""
     (folder / "radial.png").unlink(missing_ok=True)
     if is_radial(profile):
-        drawn = figure_png(radial_figure(profile, new_figure(*RADIAL_SIZE_IN)), DPI)
+        figure = radial_figure(profile, new_figure(*RADIAL_SIZE_IN), px_size=px_size, is_area=is_area)
+        drawn = figure_png(figure, DPI)
         files.replace_file(folder / "radial.png", drawn, flush=False)
 
 

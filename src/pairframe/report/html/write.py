@@ -32,8 +32,9 @@ from pairframe.report.html.pictures import (
 )
 from pairframe.report.html.report_page import report_page
 from pairframe.results import disk
-from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
+from pairframe.results.cohort_table import Cohort, PlainRow, is_area, page_name, read_cohort
 from pairframe.results.group import read_group
+from pairframe.results.row_units import units_of
 from pairframe.results.schema import INTERVAL
 from pairframe.results.store import ResultStore
 from pairframe.results.sweep import Sweep
@@ -123,7 +124,8 @@ def write_report(
             if flows is not None and (folder / page).is_dir():
                 make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
             if radial is not None and (folder / page).is_dir():
-                make_radial_picture(radial[radial["pair_id"] == row["pair_id"]], folder / page)
+                own = radial[radial["pair_id"] == row["pair_id"]]
+                make_radial_picture(own, folder / page, units_of(row).px_size, is_area=is_area(row))
             if row["pair_id"] in (sweeps or {}) and page in views:
                 _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
