@@ -128,6 +128,17 @@ def test_steps_of_a_binary_outline_look_like_shear_and_not_like_expansion(blur_u
     assert np.abs(result.areal_expansion[inside] - (np.linalg.det(matrix) - 1)).max() < 0.003
 
 
+def test_a_half_that_grows_is_told_from_one_that_rests_within_a_few_pixels() -> None:
+    bar, grown = np.zeros((2, 60, 150))
+    bar[10:50, 20:110] = 1.0
+    grown[10:50, 20:65], grown[10:50, 65:119] = 1.0, 45 / 54  # the right half is 20 % longer and thinner in mass
+    strain = pf.compare(bar, grown, EVEN).strain[30, 28:102, 1, 1]
+    truth = np.where(np.arange(28, 102) < 65, 0.0, 0.2)
+    off = np.abs(strain - truth) > 0.02
+    assert off.sum() <= 4
+    assert np.abs(np.flatnonzero(off) + 28 - 64.5).max() < 3
+
+
 def test_errors_of_binary_masks_average_out_over_places_between_the_pixels() -> None:
     matrix, errors = np.array(AFFINE["pure shear"]), []
     for source_off, target_off in ((0.0, 0.5), (0.15, 0.85), (0.3, 0.2), (0.45, 0.65), (0.6, 0.1), (0.8, 0.35)):
