@@ -20,7 +20,7 @@ from pairframe.masks.pieces import label_pieces
 from pairframe.parallel.in_order import in_order
 from pairframe.problem import TransportConfig
 from pairframe.regions import flow_table
-from pairframe.regions.keep import keep_flows, read_flows
+from pairframe.regions.keep import keep_flows, read_flows, with_names
 from pairframe.regions.labels import checked_labels, require_canvas
 from pairframe.regions.own_labels import OWN, labels_of_mask
 from pairframe.results import ResultStore, TransportResult
@@ -111,7 +111,7 @@ def _flows_of_task(
         found = [_of_structures(mask, own, regions) for mask, own in zip(masks, task.structures, strict=True)]
     else:
         found = [label_pieces(mask.values > 0)[0] for mask in masks]
-    return flow_table(result, *found, masks=None if config.mass.is_area else masks)
+    return with_names(flow_table(result, *found, masks=None if config.mass.is_area else masks), regions)
 
 
 def _of_structures(mask: Mask, structures: Mapping[str, MaskRef], regions: Sequence[str]) -> NDArray[np.integer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -92,8 +93,10 @@ class View:
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
         Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
-    has_strain, has_axis : bool
-        Whether the strain, and the profile along the body axis, are drawn.
+    has_strain : bool
+        Whether the strain is drawn.
+    axis : str
+        Hash of the profile along the body axis that is drawn; empty without one.
     slices_um : tuple of float
         Depths of the planes in the film of a volume; empty for images.
     """
@@ -108,7 +111,7 @@ class View:
     has_convergence: bool
     n_morph: int
     has_strain: bool = False
-    has_axis: bool = False
+    axis: str = ""
     slices_um: tuple[float, ...] = ()
 
 
@@ -189,10 +192,7 @@ def make_figures(
         write_movie(result, folder / "through_depth.gif")
     if result.work.strain is not None:
         files.replace_file(folder / "strain.png", drawn_png(result, strain_figure, strain_size_in(result)), flush=False)
-    if profile is not None:
-        axis = drawn_axis(result, profile)
-        along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
-        files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
+    _draw_axis(result, folder, profile)
     n_morph = N_MORPH if has_morph else 0
     view = replace(
         view,
@@ -200,10 +200,33 @@ def make_figures(
         has_convergence=bool(result.work.trace),
         n_morph=n_morph,
         has_strain=result.work.strain is not None,
-        has_axis=profile is not None,
+        axis=profile_hash(profile),
     )
     _write_stamp(folder, view)
     return view
+
+
+def remake_axis(result: TransportResult, folder: Path, view: View, profile: pd.DataFrame | None) -> View:
+    """Draw another profile along the body axis, or remove it; the other pictures of a result stay."""
+    (folder / STAMP).unlink(missing_ok=True)
+    _draw_axis(result, folder, profile)
+    view = replace(view, axis=profile_hash(profile))
+    _write_stamp(folder, view)
+    return view
+
+
+def profile_hash(profile: pd.DataFrame | None) -> str:
+    """The same for equal profiles; empty without one."""
+    return "" if profile is None else hashlib.sha256(profile.to_csv(index=False).encode()).hexdigest()[:16]
+
+
+def _draw_axis(result: TransportResult, folder: Path, profile: pd.DataFrame | None) -> None:
+    if profile is None:
+        (folder / "axis.png").unlink(missing_ok=True)
+        return
+    axis = drawn_axis(result, profile)
+    along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
+    files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
 
 
 def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
@@ -213,11 +236,12 @@ def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
         files.replace_file(folder / "flows.png", flow_png(table), flush=False)
 
 
-def make_radial_picture(profile: pd.DataFrame, folder: Path) -> None:
-    """Draw the radial profile of a pair; an old picture is removed if there is none."""
+def make_radial_picture(profile: pd.DataFrame, folder: Path, px_size: float, *, is_area: bool) -> None:
+    """Draw the radial profile of a pair; an old picture is removed if there is none. See `radial_figure`."""
     (folder / "radial.png").unlink(missing_ok=True)
     if is_radial(profile):
-        drawn = figure_png(radial_figure(profile, new_figure(*RADIAL_SIZE_IN)), DPI)
+        figure = radial_figure(profile, new_figure(*RADIAL_SIZE_IN), px_size=px_size, is_area=is_area)
+        drawn = figure_png(figure, DPI)
         files.replace_file(folder / "radial.png", drawn, flush=False)
 
 

@@ -26,12 +26,15 @@ from pairframe.report.html.pictures import (
     make_flow_picture,
     make_pictures,
     make_radial_picture,
+    profile_hash,
+    remake_axis,
     sweep_png,
 )
 from pairframe.report.html.report_page import report_page
 from pairframe.results import TransportResult, disk
-from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
+from pairframe.results.cohort_table import Cohort, PlainRow, is_area, page_name, read_cohort
 from pairframe.results.group import read_group
+from pairframe.results.row_units import units_of
 from pairframe.results.schema import INTERVAL
 from pairframe.results.store import ResultStore
 from pairframe.results.sweep import Sweep
@@ -104,7 +107,10 @@ def write_report(
             try:
                 group = disk.group_path(store.maps_path, page)
                 profile = profiles.get(row["pair_id"])
-                if with_figures and not _is_complete(view, with_axis=profile is not None):
+                if view is not None and view.has_figures and with_figures:
+                    if view.axis != profile_hash(profile):  # other bins, another head, or a profile that came later
+                        view = remake_axis(read_group(group, row["pair_id"]), folder / page, view, profile)
+                elif with_figures:
                     drawn = (summaries or {}).get(row["pair_id"])
                     view = make_figures(
                         (results or {}).get(row["pair_id"]) or read_group(group, row["pair_id"]),
@@ -121,7 +127,8 @@ def write_report(
             if flows is not None and (folder / page).is_dir():
                 make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
             if radial is not None and (folder / page).is_dir():
-                make_radial_picture(radial[radial["pair_id"] == row["pair_id"]], folder / page)
+                own = radial[radial["pair_id"] == row["pair_id"]]
+                make_radial_picture(own, folder / page, units_of(row).px_size, is_area=is_area(row))
             if row["pair_id"] in (sweeps or {}) and page in views:
                 _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
@@ -157,11 +164,6 @@ def _pages(cohort: Cohort, max_pages: int) -> dict[str, PlainRow]:
     named = ((page_name(row), row) for row in cohort.rows)
     found = {page: row for page, row in named if page is not None}
     return dict(list(found.items())[:max_pages])
-
-
-def _is_complete(view: View | None, *, with_axis: bool) -> bool:
-    """Whether all figures of a pair are drawn; a profile may have been added since."""
-    return view is not None and view.has_figures and view.has_axis == with_axis
 
 
 def _write_pages(
