@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from pairframe.cli.terminal import say
 from pairframe.cohort import MaskRef, PairTask
-from pairframe.errors import ArgumentError, ManifestError, PairframeError, StoreError
+from pairframe.errors import ManifestError, PairframeError, StoreError
 from pairframe.masks import Mask, read_mask
-from pairframe.masks.io import canvas_shape, read_labels
+from pairframe.masks.headers import canvas_shape
+from pairframe.masks.io import read_labels
 from pairframe.masks.pieces import label_pieces
 from pairframe.parallel.in_order import in_order
 from pairframe.problem import TransportConfig
@@ -33,10 +34,6 @@ Labels = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 def region_labels(source: str, target: str, regions: tuple[str, str], config: TransportConfig) -> Labels:
     """Label images of source and target: those named, or the labels of the masks themselves ("own")."""
-    if config.volume:
-        raise ArgumentError(
-            "images with --regions", "volumes", "flows between labels are for images; leave it out", "regions"
-        )
     found = []
     for name, mask, side in zip(regions, (source, target), ("source", "target"), strict=True):
         is_own = name == OWN

@@ -49,7 +49,7 @@ def checked_labels(given: ArrayLike, name: str) -> NDArray[np.integer]:
         raise MaskError(
             f"{name} to be one label image (height, width)",
             f"an array of shape {labels.shape}",
-            "choose one frame, such as stack[0] (FILE@PAGE on the command line)",
+            "choose one frame, such as stack[0] (FILE@PAGE on the command line); labels of volumes are not supported yet",
             name,
         )
     if labels.dtype == np.bool_:

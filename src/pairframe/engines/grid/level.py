@@ -84,8 +84,7 @@ class Level:
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
         self._log_u, self._log_v = problem.log_u[on_a], problem.log_v[on_b]
         self._log_a_over_u, self._log_b_over_v = problem.log_a_over_u[on_a], problem.log_b_over_v[on_b]
-        if len(problem.shape) > 2:
-            problem.forget_grids()
+        problem.forget_large_grids()
         self._sum_at_b = _kernel(on_a, on_b, problem, dtype, device)
         self._sum_at_a = _kernel(on_b, on_a, problem, dtype, device)
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins

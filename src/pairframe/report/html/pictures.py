@@ -38,6 +38,7 @@ from pairframe.report.figures import (
     sweep_figure,
     sweep_size_in,
     thumbnail,
+    write_movie,
 )
 from pairframe.report.figures.depth import plane_pictures, plane_sections
 from pairframe.report.images import figure_png, fitted, to_image
@@ -79,7 +80,7 @@ class View:
     Attributes
     ----------
     frame_hw_px : (int, int)
-        Height and width of the frame they show, canonical px.
+        Height and width of the frame they show, in units of the width of a canonical pixel.
     bar_length, bar_percent : float
         The scale bar: um (or px without a pixel size), and percent of the width.
     full_mass : float
@@ -119,6 +120,7 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
     slices_um: tuple[float, ...] = ()
+    height, width = seen.transform.units.px_sides[-2:]
     if seen.transform.is_volume:
         slices_um = _write_slices(seen, folder)
         seen = flattened(seen)
@@ -129,12 +131,12 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     top_um = top_of(speed_um, left, SMALLEST_SPEED_PX * seen.transform.units.px_size) if known.any() else float("nan")
     for name, image in layers(seen, speed_um, top_um).items():
         files.replace_file(folder / f"{name}.png", _png(image), flush=False)
-    box, px_size = frame_box(seen), seen.transform.units.px_size
-    length = round_length(0.25 * box.w * px_size)
+    box = frame_box(seen)
+    length = round_length(0.25 * box.w * width)
     view = View(
-        frame_hw_px=(box.h, box.w),
+        frame_hw_px=(round(box.h * height / width), box.w),
         bar_length=length,
-        bar_percent=100 * length / (box.w * px_size),
+        bar_percent=100 * length / (box.w * width),
         full_mass=full_pixel_mass(seen),
         top_speed=top_um,
         most_speed=float(speed_um[known].max()) if known.any() else float("nan"),
@@ -186,6 +188,8 @@ def make_figures(
         drawn = drawn_png(result, motion_figure, motion_size_in(result))
         files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
+    if result.transform.is_volume:
+        write_movie(result, folder / "through_depth.gif")
     if result.work.strain is not None:
         files.replace_file(folder / "strain.png", drawn_png(result, strain_figure, strain_size_in(result)), flush=False)
     _draw_axis(result, folder, profile)

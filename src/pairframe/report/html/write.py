@@ -31,7 +31,7 @@ from pairframe.report.html.pictures import (
     sweep_png,
 )
 from pairframe.report.html.report_page import report_page
-from pairframe.results import disk
+from pairframe.results import TransportResult, disk
 from pairframe.results.cohort_table import Cohort, PlainRow, is_area, page_name, read_cohort
 from pairframe.results.group import read_group
 from pairframe.results.row_units import units_of
@@ -44,7 +44,7 @@ MAX_PAGES = 5000
 MAX_WORDS = 2000  # characters of a recommendation
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep|slices)\.png|"
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep|slices)\.png|through_depth\.gif|"
     r"sweep\.txt|" + re.escape(STAMP)
 )
 
@@ -58,6 +58,7 @@ def write_report(
     max_pages: int = MAX_PAGES,
     summaries: Mapping[str, bytes] | None = None,
     sweeps: Mapping[str, Sweep] | None = None,
+    results: Mapping[str, TransportResult] | None = None,
     embed: bool = False,
 ) -> Path:
     """Write ``report.html`` and a page per pair from the results in a folder.
@@ -79,6 +80,8 @@ def write_report(
         Summary figures (PNG) drawn before; they are not drawn again.
     sweeps : mapping of pair_id to Sweep, optional
         Sweeps to add to the pages of their pairs, where they stay.
+    results : mapping of pair_id to TransportResult, optional
+        Results that are in memory anyway, as they are in the store; they are not read again.
     embed : bool
         Keep the pictures inside the pages, and show those of all pairs in ``report.html``: for viewers that load no other
         files and follow no links, such as that of JupyterLab. The pages are larger by their pictures.
@@ -110,7 +113,7 @@ def write_report(
                 elif with_figures:
                     drawn = (summaries or {}).get(row["pair_id"])
                     view = make_figures(
-                        read_group(group, row["pair_id"]),
+                        (results or {}).get(row["pair_id"]) or read_group(group, row["pair_id"]),
                         folder / page,
                         drawn,
                         profile,
