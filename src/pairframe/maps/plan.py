@@ -78,8 +78,10 @@ class PlanOperator:
 
     def kernel_at(self, side: str) -> PlanKernel:
         """Sums over the other support, seen from the support of `side` ("a" or "b"); built on first use."""
+        problem = self.problem
+        if problem.mass_a is problem.mass_b:  # a measure against itself: both sides see the same
+            side = "a"
         if side not in self._kernels:
-            problem = self.problem
             here, there = problem.support_a, problem.support_b
             if side == "b":
                 here, there = there, here
