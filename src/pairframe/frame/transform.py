@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -208,7 +209,7 @@ class GridTransform:
 
     # --- units -------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def units(self) -> Units:
         """The unit of lengths and areas: um, or px if no pixel size is known."""
         return Units(self.px_size_um, self.n_axes)
@@ -293,10 +294,12 @@ class GridTransform:
         crop, s = self.pair_crop_box_yx, self.downsample_factor
         valid = work[self.work_valid_box_yx.slices]
         finite_total(valid, "mass_work")
-        real_pixels = [
-            real_pixels_per_block(side - first, s, n_blocks)
-            for side, first, n_blocks in zip(self.canon_shape_hw, crop.lo, valid.shape, strict=True)
-        ]
+        real_pixels = None
+        if s > 1:
+            real_pixels = [
+                real_pixels_per_block(side - first, s, n_blocks)
+                for side, first, n_blocks in zip(self.canon_shape_hw, crop.lo, valid.shape, strict=True)
+            ]
         mass_canon = new_array(self.canon_shape_hw, 0.0, "canvas")
         splat(valid, s, mass_canon[crop.slices], valid.ndim, real_pixels)
         if golden.is_debug(debug):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class WorkPair:
     notices: tuple[Notice, ...] = ()
     pose: Pose | None = None
 
-    @property
+    @cached_property
     def scales(self) -> Scales:
         """The units of the comparison."""
         return scales_of(self.transform, self.config)

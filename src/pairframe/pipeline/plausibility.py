@@ -163,10 +163,12 @@ def mass_between_pieces(
     """
     from scipy import ndimage
 
-    source, n_source = label_pieces(on_source)
     target, n_target = label_pieces(on_target)
+    if n_target < 2:
+        return 0.0, math.nan
+    source, n_source = label_pieces(on_source)
     moved = (left > 0) & np.isfinite(velocity_px[..., 0]) & (source > 0)
-    if n_source == 0 or n_target < 2 or not moved.any():
+    if n_source == 0 or not moved.any():
         return 0.0, math.nan
     nearest = ndimage.distance_transform_edt(target == 0, return_distances=False, return_indices=True)
     landed = np.argwhere(moved) + np.rint(velocity_px[moved] / np.array(spacing or 1.0)).astype(np.int64)
@@ -189,8 +191,9 @@ def mass_between_pieces(
 
 def _centre(mass: Float, spacing: tuple[float, ...]) -> Float:
     """Centre of mass, px."""
-    on = mass > 0
-    return np.asarray(np.average(np.argwhere(on) * np.array(spacing), axis=0, weights=mass[on]))
+    along = [mass.sum(axis=tuple(other for other in range(mass.ndim) if other != axis)) for axis in range(mass.ndim)]
+    total = float(along[0].sum())
+    return np.array([float(np.sum(line * np.arange(line.size))) / total for line in along]) * np.array(spacing)
 
 
 def _is_thicker(on: Bool, thickness_px: float, spacing: tuple[float, ...]) -> bool:

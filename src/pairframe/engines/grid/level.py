@@ -83,12 +83,14 @@ class Level:
         on_a, on_b = problem.support_a, problem.support_b
         self.epsilon = problem.epsilon
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
-        self._log_u, self._log_v = problem.log_u[on_a], problem.log_v[on_b]
-        self._log_a_over_u, self._log_b_over_v = problem.log_a_over_u[on_a], problem.log_b_over_v[on_b]
+        is_one = problem.mass_a is problem.mass_b  # a measure against itself
+        self._log_u = problem.log_u[on_a]
+        self._log_v = self._log_u if is_one else problem.log_v[on_b]
+        self._log_a_over_u = np.log(self.mass_a) - self._log_u
+        self._log_b_over_v = self._log_a_over_u if is_one else np.log(self.mass_b) - self._log_v
         if len(problem.shape) > 2:
             problem.forget_grids()
         self._sum_at_b = _kernel(on_a, on_b, problem, dtype, device)
-        is_one = problem.mass_a is problem.mass_b  # a measure against itself
         self._sum_at_a = self._sum_at_b if is_one else _kernel(on_b, on_a, problem, dtype, device)
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins
         self._both_kl = type(problem.penalty_a) is type(problem.penalty_b) is KL
@@ -261,7 +263,9 @@ def _kernel(
 ) -> SupportKernel | StoredKernel | CudaKernel:
     """The sums of one direction, on the CPU or on a GPU."""
     if device in (None, "cpu"):
-        stored = stored_kernel(support_in, support_out, problem.epsilon, problem.spacing) if dtype == "float64" else None
+        stored = (
+            stored_kernel(support_in, support_out, problem.epsilon, problem.spacing) if dtype == "float64" else None
+        )
         if stored is not None:
             return stored
         return SupportKernel(support_in, support_out, problem.epsilon, dtype, problem.spacing)

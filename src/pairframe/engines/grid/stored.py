@@ -47,7 +47,16 @@ class StoredKernel:
         """Log-sums (n_out,), and as (ndim + 1, n_out) mean displacements to the inputs, px, and mean squared distances, px^2."""
         out, means = np.empty(self.n_out), np.empty((self._x_in.shape[1] + 1, self.n_out))
         with_means(
-            log_weight, self.matrix, self.deepest, self._x_in, self._x_out, self._inverse, self._x_in.T, out, means, True
+            log_weight,
+            self.matrix,
+            self.deepest,
+            self._x_in,
+            self._x_out,
+            self._inverse,
+            self._x_in.T,
+            out,
+            means,
+            True,
         )
         return out, means
 
@@ -105,9 +114,7 @@ def plain_rounds(
         return x, 0
     deepest = at_a.deepest
     if a is b:
-        n_sums = own_rounds(
-            a.log_reference, a.log_ratio, a.mass, at_a.matrix, deepest, *answer_a, goal, most, x
-        )
+        n_sums = own_rounds(a.log_reference, a.log_ratio, a.mass, at_a.matrix, deepest, *answer_a, goal, most, x)
     else:
         n_sums = pair_rounds(
             a.log_reference, b.log_reference, a.log_ratio, b.log_ratio, a.mass, b.mass, at_a.matrix, at_b.matrix, deepest,

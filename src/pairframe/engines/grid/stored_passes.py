@@ -35,8 +35,8 @@ def scaled_weights(log_weight, weight):
         top = max(top, log_weight[j])
         if log_weight[j] > -np.inf:
             low = min(low, log_weight[j])
-    if top == -np.inf:
-        weight[:] = 0.0
+    if not low < np.inf:  # no weight, or numbers beyond float64
+        weight[:] = 0.0 if top == -np.inf and not np.isnan(log_weight).any() else np.nan
         return top, 0.0
     for j in range(log_weight.size):
         weight[j] = np.exp(log_weight[j] - top)
