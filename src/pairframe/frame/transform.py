@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -209,10 +209,11 @@ class GridTransform:
 
     # --- units -------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def units(self) -> Units:
         """The unit of lengths and areas: um, or px if no pixel size is known."""
-        return Units(self.px_size_um, self.n_axes)
+        sides = self.px_size_um  # a list while the JSON of a volume is read
+        return _units(sides, self.n_axes) if isinstance(sides, float | None) else Units(sides, self.n_axes)
 
     @property
     def n_axes(self) -> int:
@@ -378,3 +379,8 @@ class GridTransform:
             f"crop {str(self.pair_crop_box_yx).replace(',', '')}, "
             f"s={self.downsample_factor} -> work {sides_text(valid)} px of {self.work_px_size_um:g} {unit}{bucket}{clipped})"
         )
+
+
+@lru_cache(maxsize=64)
+def _units(px_size_um: float | None, n_axes: int) -> Units:
+    return Units(px_size_um, n_axes)

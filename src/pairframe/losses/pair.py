@@ -25,6 +25,7 @@ from pairframe.types import Float
 # An empty pixel has the derivative of one with this share of the mean mass. Near the image that is the limit at no mass for
 # `balanced` and `partial`. Far away, and for `kl`, no mass that a number can hold is close to the limit: see `docs/image_loss.md`.
 NEARLY_EMPTY = 1e-6
+_ALONE = 37.0  # terms farther apart than that factor of e add up to the larger one
 
 
 @dataclass(frozen=True)
@@ -146,19 +147,31 @@ def _nearly_empty(
         f = penalty.update(epsilon * (log_ratio - log_sum), epsilon)
         return f, np.exp(np.minimum(f / epsilon + log_sum - log_ratio, 0.0))
     log_own = 0.5 * (log_mass - log_z)
-    # The root of  slope x + log(K + e^(log_own + x)) = log_ratio,  with the slope of `kl`, or 1; from the left of a convex
-    # function Newton's first step goes to the right of the root, and all others come down to it.
     slope = 1.0 + epsilon / penalty.marginal_relaxation if isinstance(penalty, KL) else 1.0
-    x = np.minimum((log_ratio - log_sum) / slope, (log_ratio - log_own) / (slope + 1.0))
-    for _ in range(50):
-        total = np.logaddexp(log_sum, log_own + x)
-        step = (log_ratio - slope * x - total) / (slope + np.exp(log_own + x - total))
-        x += step
-        if np.abs(step).max() <= 1e-13 * (1.0 + np.abs(x).max()):
-            break
+    x = _own_exponent(log_sum, log_ratio, log_own, slope)
     f = penalty.admissible(epsilon * x)
-    total = np.logaddexp(log_sum, log_own + f / epsilon)
-    return f, np.exp(np.minimum(f / epsilon + total - log_ratio, 0.0))
+    total = np.logaddexp(log_sum, log_own + f / epsilon) if penalty.pins else 0.0  # the others do not need the share
+    return f, np.exp(np.minimum(f / epsilon + total - log_ratio, 0.0)) if penalty.pins else np.ones(f.shape)
+
+
+def _own_exponent(log_sum: Float, log_ratio: float, log_own: float, slope: float) -> Float:
+    """The roots x, (n,), of ``slope x + log(e^log_sum + e^(log_own + x)) = log_ratio``.
+
+    Near and far pixels see one term of the sum only, and the others take a few steps of Newton's method: from the left of a
+    convex function the first step goes to the right of the root, and all others come down to it.
+    """
+    near, far = (log_ratio - log_sum) / slope, (log_ratio - log_own) / (slope + 1.0)
+    x = np.minimum(near, far)
+    between = np.flatnonzero(np.abs(log_own + x - log_sum) < _ALONE)
+    k, y = log_sum[between], x[between]
+    for _ in range(50 if between.size else 0):
+        own = np.exp(log_own + y - k)  # relative to e^log_sum
+        step = (log_ratio - slope * y - k - np.log1p(own)) / (slope + own / (1.0 + own))
+        y += step
+        if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(y).max()):
+            break
+    x[between] = y
+    return x
 
 
 def _open_derivative(f: Float, penalty: Penalty, epsilon: float, share: Float) -> Float:

@@ -13,7 +13,6 @@ from pairframe.pipeline.volume_memory import check_volume_memory
 
 # Measured at a downsample factor of 1 (docs/scaling.md): 250 bytes per pixel, of which the maps on the canvas take about 70.
 BYTES_PER_CANVAS_PX, BYTES_PER_WORK_PX = 70, 180
-NEGLIGIBLE_BYTES = 4 << 20  # less than the imports: to ask the system takes longer than it is worth
 
 
 def memory_notice(work: WorkPair) -> Notice | None:
@@ -29,11 +28,9 @@ def memory_notice(work: WorkPair) -> Notice | None:
         return check_volume_memory(
             transform.canon_shape_hw, transform.work_shape_hw, n_with_mass, transform.downsample_factor
         )
+    available = available_bytes()
     canvas = BYTES_PER_CANVAS_PX * math.prod(transform.canon_shape_hw)
     solve = BYTES_PER_WORK_PX * math.prod(transform.work_shape_hw)
-    if canvas + solve < NEGLIGIBLE_BYTES:
-        return None
-    available = available_bytes()
     if canvas + solve <= available:
         return None
     room = available - canvas
