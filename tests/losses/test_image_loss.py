@@ -263,7 +263,8 @@ BAD = {
     "integers": (lambda a, b: (a.int(), b), "a in floating point"),
     "bool": (lambda a, b: (a, b > 0), "b in floating point"),
     "arrays": (lambda a, b: (a.numpy(), b), "a to be a tensor"),
-    "devices": (lambda a, b: (a.to("meta"), b), "a to hold numbers"),
+    "devices": (lambda a, b: (a, b.to("meta")), r"images on one device.*cpu and meta.*\.to\(other.device\)"),
+    "no numbers": (lambda a, b: (a.to("meta"), b.to("meta")), "a to hold numbers"),
     "empty": (lambda a, b: (a[:0], b[:0]), r"shape \(B, H, W\)"),
 }
 

@@ -193,7 +193,8 @@ def _centre(mass: Float, spacing: tuple[float, ...]) -> Float:
     """Centre of mass, px."""
     along = [mass.sum(axis=tuple(other for other in range(mass.ndim) if other != axis)) for axis in range(mass.ndim)]
     total = float(along[0].sum())
-    return np.array([float(np.sum(line * np.arange(line.size))) / total for line in along]) * np.array(spacing)
+    means = [float(np.sum(line * np.arange(line.size))) / total for line in along]
+    return np.array([mean * side for mean, side in zip(means, spacing, strict=True)])
 
 
 def _is_thicker(on: Bool, thickness_px: float, spacing: tuple[float, ...]) -> bool:
