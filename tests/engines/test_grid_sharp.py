@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from pairframe.engines import SolveOptions, Status, solve
 from pairframe.engines.grid.level import Level
-from pairframe.engines.grid.listing import list_plan
+from pairframe.engines.grid.listing import PlanSide, list_plan
 from pairframe.engines.grid.newton import SideModel, box_step
 from pairframe.problem import Partial, TransportProblem, penalty_of
 from pairframe.testing import disc, growing_embryo
@@ -66,7 +66,7 @@ def test_pieces_that_exchange_mass_are_certified(penalty: str) -> None:
 # --- the parts -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(40,), (9, 14), (4, 5, 6)])
+@pytest.mark.parametrize("shape", [(40,), (300,), (9, 14), (3, 170), (4, 5, 6)])
 def test_the_listed_plan_has_every_entry_above_its_depth(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.random(shape) * (rng.random(shape) < 0.7) for _ in range(2))
@@ -78,12 +78,13 @@ def test_the_listed_plan_has_every_entry_above_its_depth(shape: tuple[int, ...])
     dense = np.exp(scales[0][:, None] + scales[1] - ((x_a[:, None] - x_b) ** 2).sum(axis=-1) / problem.epsilon)
     np.testing.assert_allclose(dense.sum(axis=1), point.marginal_a, rtol=1e-12)
     logs = np.log(point.marginal_a), np.log(point.marginal_b)
+    side_a, side_b = PlanSide.of(x_a, scales[0], logs[0]), PlanSide.of(x_b, scales[1], logs[1])
     for depth in (3.0, 10.0, 60.0):
-        found = list_plan(x_a, x_b, *scales, *logs, problem.epsilon, depth=depth, most_entries=10**6)
+        found = list_plan(side_a, side_b, problem.epsilon, depth=depth, most_entries=10**6)
         share = np.maximum(dense / dense.sum(axis=1, keepdims=True), dense / dense.sum(axis=0))
         expected = np.where(share > np.exp(-depth), dense, 0.0)
         np.testing.assert_allclose(found.toarray(), expected, rtol=1e-12)
-    assert list_plan(x_a, x_b, *scales, *logs, problem.epsilon, depth=60.0, most_entries=10) is None
+    assert list_plan(side_a, side_b, problem.epsilon, depth=60.0, most_entries=10) is None
 
 
 @pytest.mark.parametrize("seed", range(6))

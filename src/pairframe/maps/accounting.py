@@ -15,6 +15,7 @@ import numpy as np
 
 from pairframe.maps.kernels import Moments, PlanKernel, make_kernel
 from pairframe.maps.plan import PlanOperator
+from pairframe.parallel.threads import side_by_side
 from pairframe.problem import on_grid
 from pairframe.types import Float
 
@@ -80,15 +81,8 @@ def feasible_part(
     problem = plan.problem
     on_a, on_b = problem.support_a, problem.support_b
     a, b = problem.mass_a[on_a], problem.mass_b[on_b]
-    source = _Side(np.log(a), plan.log_weight_a, plan.log_row_sums, plan.kernel_at("a"))
-    target = _Side(np.log(b), plan.log_weight_b, plan.log_column_sums, plan.kernel_at("b"))
-    rows_first_a, rows_first_b = _first_then_second(source, target)
-    if plan.is_symmetric:
-        columns_first_b, columns_first_a = rows_first_a, rows_first_b
-    else:
-        columns_first_b, columns_first_a = _first_then_second(target, source)
-
-    del source, target
+    plan.sum_both_sides()
+    rows_first_a, rows_first_b, columns_first_a, columns_first_b = _both_orders(plan, np.log(a), np.log(b))
     plan.release_large_kernels()
     share_a = 0.5 * (rows_first_a.share + columns_first_a.share)
     share_b = 0.5 * (rows_first_b.share + columns_first_b.share)
@@ -205,19 +199,50 @@ class _Remainder:
     cost: Float
 
 
-def _first_then_second(first: _Side, second: _Side) -> tuple[_Remainder, _Remainder]:
-    """Scale one side by min(1, a/p), then the other by min(1, b/q) of what is left: two kernel applications.
+def _both_orders(plan: PlanOperator, log_a: Float, log_b: Float) -> tuple[_Remainder, ...]:
+    """What rows first leaves on a and on b, and what columns first leaves on a and on b."""
+    source = _Side(log_a, plan.log_weight_a, plan.log_row_sums, plan.kernel_at("a"))
+    target = _Side(log_b, plan.log_weight_b, plan.log_column_sums, plan.kernel_at("b"))
+    if plan.is_symmetric:
+        on_a, on_b = _second_half(_first_half(source, target))
+        return on_a, on_b, on_b, on_a
+    n = len(log_a)
+    # In each half one order uses the kernel at the source, and the other that at the target.
+    rows, columns = side_by_side(lambda: _first_half(source, target), lambda: _first_half(target, source), n)
+    rows_first, columns_first = side_by_side(lambda: _second_half(rows), lambda: _second_half(columns), n)
+    return *rows_first, *columns_first[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """One side scaled by min(1, a/p): its weights, and the log-sums and moments that the other side then has."""
+
+    first: _Side
+    second: _Side
+    weight: Float
+    log_q: Float
+    from_second: Moments
+
+
+def _first_half(first: _Side, second: _Side) -> _Half:
+    """Scale one side by min(1, a/p): one kernel application, at the other side."""
+    with np.errstate(invalid="ignore"):  # `_remainder` handles exponents beyond float64 (an epsilon of 1e-300)
+        weight = first.log_weight + np.minimum(first.log_mass - first.log_marginal, 0.0)
+        from_second = second.kernel.moments(weight)
+        return _Half(first, second, weight, second.log_weight + from_second.log_sum, from_second)
+
+
+def _second_half(half: _Half) -> tuple[_Remainder, _Remainder]:
+    """Scale the other side by min(1, b/q) of what is left: one kernel application, at the first side.
 
     Row scales do not change the means over a row, nor column scales those over a column; so each side's means can be
     read where its own sums are.
     """
-    with np.errstate(invalid="ignore"):  # `_remainder` handles exponents beyond float64 (an epsilon of 1e-300)
-        weight = first.log_weight + np.minimum(first.log_mass - first.log_marginal, 0.0)
-        from_second = second.kernel.moments(weight)
-        log_q = second.log_weight + from_second.log_sum
+    first, second, log_q = half.first, half.second, half.log_q
+    with np.errstate(invalid="ignore"):
         from_first = first.kernel.moments(second.log_weight + np.minimum(second.log_mass - log_q, 0.0))
-        log_p = weight + from_first.log_sum
-    return _remainder(first, log_p, from_first), _remainder(second, log_q, from_second)
+        log_p = half.weight + from_first.log_sum
+    return _remainder(first, log_p, from_first), _remainder(second, log_q, half.from_second)
 
 
 def _remainder(side: _Side, log_sum: Float, moments: Moments) -> _Remainder:

@@ -12,6 +12,7 @@ from pairframe import checks
 from pairframe.engines import Solution
 from pairframe.errors import ProblemError
 from pairframe.maps.kernels import Moments, PlanKernel, blocks, make_kernel, pairwise_cost
+from pairframe.parallel.threads import side_by_side
 from pairframe.problem import TransportProblem, on_grid
 from pairframe.types import Bool, Float
 
@@ -94,6 +95,11 @@ class PlanOperator:
             self._kernels.clear()
 
     # --- sums --------------------------------------------------------------------------------
+
+    def sum_both_sides(self) -> None:
+        """Compute `row_moments` and `log_column_sums`, side by side where that is quicker."""
+        if not self.is_symmetric:
+            side_by_side(lambda: self.row_moments, lambda: self.log_column_sums, self.log_weight_a.size)
 
     @cached_property
     def row_moments(self) -> Moments:

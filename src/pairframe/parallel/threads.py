@@ -13,8 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+One = TypeVar("One")
+Other = TypeVar("Other")
 
 _SMALL = 100_000  # outputs; below it, a thread costs more than it saves
 _limit: ContextVar[int | None] = ContextVar("threads_limit", default=None)
@@ -55,6 +59,21 @@ def run_in_threads(work: Callable[[int, int], None], n_outputs: int) -> None:
     work(0, step)
     for other in others:
         other.result()
+
+
+def side_by_side(one: Callable[[], One], other: Callable[[], Other], n_outputs: int) -> tuple[One, Other]:
+    """The results of two jobs of so many outputs each, the second in another thread if both are too small to be divided."""
+    if n_outputs >= _SMALL or n_threads() == 1:
+        return one(), other()
+    waiting = _threads().submit(_alone, other)
+    found = one()
+    return found, waiting.result()
+
+
+def _alone(job: Callable[[], Other]) -> Other:
+    """Run a job in a thread of the pool, which must not wait for the pool."""
+    with at_most(1):
+        return job()
 
 
 @contextmanager

@@ -79,6 +79,7 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
     """Read the maps of a solved pair from its plan."""
     problem, config = solved.solution.problem, work.config
     plan = PlanOperator.of(solved.solution)
+    plan.sum_both_sides()
     terms = _plan_terms(plan, solved.mass_scale)
     if work.transform.is_volume:
         for of in (solved.solution, solved.self_source.solution, solved.self_target.solution):

@@ -10,8 +10,8 @@ about as wide as the blur and added to the plain step, which serves the rough mo
 The forcing is the true gradient, ``optimal marginal - p``, rather than the log of their ratio: ``p log(a/p) <= a - p``, so
 rough noise would bias the smooth forcing, which the diffusion amplifies.
 
-Between separate islands mass may leap, which is no diffusion. Random signs per island tell how much of a pixel's mass
-comes from other islands, and that share is counted as killing.
+Between separate islands mass may leap, which is no diffusion: a step that is constant on each island comes first (`islands`), and
+for what that leaves, the share of a pixel's mass that leaps is counted as killing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from pairframe.engines.grid.islands import IslandConstants, Islands, leaving, listed_leaps, shared_targets
 from pairframe.engines.grid.level import Level, Round
 from pairframe.engines.grid.smooth import KilledDiffusion, Mesh
 from pairframe.types import Bool, Float
@@ -28,7 +29,6 @@ _FEWEST_ROUNDS = 4  # before a change of the pinned pixels may renew the correct
 _MOVED = 2e-3  # share of pixels that were pinned or freed since it was built
 _LEAST_SPREAD, _MOST_SPREAD = 1e-3, 20.0  # in eps
 _RAISE = 4.0  # killing grows by this factor with each rejection after the first
-_CODES = 4  # random signs per island
 
 
 class Correction:
@@ -39,7 +39,8 @@ class Correction:
         problem = level.problem
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins
         self._mesh: Mesh | None = None
-        self._codes: Float | None = None
+        self._islands: Islands | None = None
+        self._constants: IslandConstants | None = None
         self._smooth: KilledDiffusion | None = None
         self._spread: Float | None = None
         self._free_a, self._free_b = np.zeros(0, bool), np.zeros(0, bool)
@@ -66,7 +67,10 @@ class Correction:
         if self._is_singular:
             weight = np.where(free, point.marginal_a, 0.0)
             pull = pull - weight * (pull.sum() / max(weight.sum(), 1e-300))
-        return plain + self._smooth(pull)
+        if self._constants is None:
+            return plain + self._smooth(pull)
+        constants, pull = self._constants(pull)
+        return plain + constants + self._smooth(pull)
 
     def reject(self) -> None:
         """A mixed step was bad: build the correction anew, and trust it less if that was not the first time."""
@@ -86,56 +90,58 @@ class Correction:
         level, problem, epsilon = self._level, self._level.problem, self._level.epsilon
         self._age = 0
         self._free_a, self._free_b = slope_a > 0, self._slope_b(point) > 0
-        free = self._free_a
+        free, weight = self._free_a, point.marginal_a
         here = point.potentials
+        self._constants = None
         if problem.penalty_a.has_constant_slope and problem.penalty_b.has_constant_slope:
             kill = np.full(slope_a.shape, 1.0 / slope_a[0] - self._slope_b(point)[0])
             spread = level.spread_at_a(here.f, here.g)
         else:
-            kill, spread = self._moments(point, slope_a)
-            kill = kill + min(1e-4, 1e-3 * point.residual)
-        weight = point.marginal_a
+            kill, leaps, spread = self._moments(point, slope_a)
+            kill = kill + min(1e-4, 1e-3 * point.residual) + leaps
         self._is_singular = bool((weight * kill)[free].sum() < 1e-6 * weight[free].sum())
         spread = np.clip(spread, _LEAST_SPREAD * epsilon, _MOST_SPREAD * epsilon)
         return KilledDiffusion(self.mesh(), free, weight, np.maximum(kill, self._floor), spread)
 
-    def _moments(self, point: Round, slope_a: Float) -> tuple[Float, Float]:
-        """Killing and spread from J applied to powers of the position on the free pixels: two kernel applications.
+    def _moments(self, point: Round, slope_a: Float) -> tuple[Float, Float, Float]:
+        """Killing, the share that leaps to other islands, and spread, all (n,), from J applied to powers of the position.
 
-        The spread changes little while pinned pixels come and go: it is found once.
+        Two kernel applications. The spread changes little while pinned pixels come and go: it is found once.
         """
-        level, free = self._level, self._free_a.astype(np.float64)
-        codes = self._island_codes()
-        if self._spread is not None:
-            one, *signs = level.round_trip(point, np.stack([free, *(free * codes)]), self._slope_b(point))
-            return self._killing(slope_a, one, codes, np.asarray(signs)), self._spread
+        level, free, slope_b = self._level, self._free_a.astype(np.float64), self._slope_b(point)
+        islands = self._find_islands()
         positions = level.problem.positions(level.problem.support_a).T
         x = positions - positions.mean(axis=1, keepdims=True)
         squared = (x**2).sum(axis=0)
-        channels = np.stack([free, *(free * x), free * squared, *(free * codes)])
-        one, *means, mean_square = (found := level.round_trip(point, channels, self._slope_b(point)))[: len(x) + 2]
-        second = squared * one + mean_square - 2.0 * sum(own * mean for own, mean in zip(x, means, strict=True))
-        self._spread = np.maximum(second, 0.0) / (2.0 * len(level.problem.long_axes))
-        return self._killing(slope_a, one, codes, found[len(x) + 2 :]), self._spread
-
-    def _killing(self, slope_a: Float, one: Float, codes: Float, signs: Float) -> Float:
-        """Killing (n,) from J applied to the free pixels, and to the codes (c, n) of their islands."""
+        powers = [free] if self._spread is not None else [free, *(free * x), free * squared]
+        codes = [free * islands.code, free * islands.code**2] if islands.count > 1 else []
+        at_b = level.means_at_b(point, np.stack([*powers, *codes]))
+        one, *means = level.means_at_a(point, at_b[: len(powers)] * slope_b)
         kill = np.maximum(1.0 / np.where(self._free_a, slope_a, 1.0) - one, 0.0)
-        return kill + np.maximum(0.5 * (one - codes * signs), 0.0).max(axis=0) if len(codes) else kill
+        if self._spread is None:
+            *means, mean_square = means
+            second = squared * one + mean_square - 2.0 * sum(own * mean for own, mean in zip(x, means, strict=True))
+            self._spread = np.maximum(second, 0.0) / (2.0 * len(level.problem.long_axes))
+        if islands.count == 1:
+            return kill, np.zeros(kill.shape), self._spread
+        shared = shared_targets(at_b[0], *at_b[-2:])
+        leaps = listed_leaps(level, point, islands, self._free_a, slope_b, shared)
+        if leaps is None:
+            return kill, self._leaving_by_signs(point, one, slope_b, islands), self._spread
+        some = kill + min(1e-4, 1e-3 * point.residual)
+        self._constants = IslandConstants(islands.number, leaps, self._free_a, point.marginal_a, some)
+        return kill, leaving(leaps), self._spread
 
-    def _island_codes(self) -> Float:
-        """(codes, n): random signs, the same for all pixels of an island; none if there is one island only."""
-        if self._codes is None:
-            from scipy import ndimage
+    def _leaving_by_signs(self, point: Round, one: Float, slope_b: Float, islands: Islands) -> Float:
+        """About the share of a pixel's mass that shares its target with another island, (n,): two kernel applications."""
+        at_b = self._level.means_at_b(point, self._free_a * islands.signs)
+        found = self._level.means_at_a(point, at_b * slope_b)
+        return np.asarray(np.maximum(0.5 * (one - islands.signs * found), 0.0).max(axis=0))
 
-            on, epsilon = self._level.problem.support_a, self._level.epsilon
-            near = ndimage.binary_dilation(
-                on, np.ones((3,) * on.ndim, bool), max(1, math.ceil(0.5 * math.sqrt(epsilon)))
-            )
-            islands, n_islands = ndimage.label(near)
-            signs = np.random.default_rng(0).choice([-1.0, 1.0], (_CODES if n_islands > 1 else 0, n_islands))
-            self._codes = signs[:, islands[on] - 1]
-        return self._codes
+    def _find_islands(self) -> Islands:
+        if self._islands is None:
+            self._islands = Islands.of(self._level.problem.support_a, self._level.epsilon)
+        return self._islands
 
     def _has_moved(self, point: Round, free_a: Bool) -> bool:
         moved_a, moved_b = free_a != self._free_a, (self._slope_b(point) > 0) != self._free_b

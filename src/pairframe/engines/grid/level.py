@@ -237,12 +237,15 @@ class Level:
             next_shift=next_shift,
         )
 
-    def round_trip(self, half: HalfRound, channels: Float, slope_b: Float) -> Float:
-        """Means of `channels` (c, n_a) over the sources that share a target, weighted by `slope_b`: two kernel applications."""
-        self.n_sums += 2
-        f, g = half.potentials.f, half.potentials.g
-        at_b = self._sum_at_b.log_sum_and_means(self._log_u + f / self.epsilon, channels)[1]
-        return self._sum_at_a.log_sum_and_means(self._log_v + g / self.epsilon, at_b * slope_b)[1]
+    def means_at_b(self, half: HalfRound, channels: Float) -> Float:
+        """Means of `channels` (c, n_a) over the sources of each target, (c, n_b): one kernel application."""
+        self.n_sums += 1
+        return self._sum_at_b.log_sum_and_means(self._log_u + half.potentials.f / self.epsilon, channels)[1]
+
+    def means_at_a(self, half: HalfRound, channels: Float) -> Float:
+        """Means of `channels` (c, n_b) over the targets of each source, (c, n_a): one kernel application."""
+        self.n_sums += 1
+        return self._sum_at_a.log_sum_and_means(self._log_v + half.potentials.g / self.epsilon, channels)[1]
 
     def log_scales(self, potentials: Potentials) -> tuple[Float, Float]:
         """(n_a,), (n_b,): the plan is ``exp(one_i + other_j - C_ij / eps)``."""

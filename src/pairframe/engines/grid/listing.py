@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sparse
 
@@ -9,149 +11,165 @@ from pairframe.compiler import compiled
 from pairframe.parallel.threads import run_in_threads
 from pairframe.types import Float, Int
 
+Groups = tuple[Int, Float, Float, Float]  # starts, low and high corners, largest scale and share
+
 _TILE = 8  # pixels along each side of a tile; its pixels are skipped together
+_BLOCK = 8  # tiles along each side of a block; its tiles are skipped together
 
 
-def list_plan(
-    positions_a: Float,
-    positions_b: Float,
-    log_scale_a: Float,
-    log_scale_b: Float,
-    log_marginal_a: Float,
-    log_marginal_b: Float,
-    epsilon: float,
-    *,
-    depth: float,
-    most_entries: int,
-) -> sparse.csr_matrix | None:
-    """The entries ``exp(log_scale_a_i + log_scale_b_j - |x_i - x_j|^2 / eps)`` above ``e^-depth`` of a marginal.
+@dataclass(frozen=True, eq=False)
+class PlanSide:
+    """One side of a plan, its points in the order of blocks of tiles.
 
-    Parameters
+    Attributes
     ----------
-    positions_a, positions_b : (n, d), (m, d)
-        In work px.
-    log_scale_a, log_scale_b : (n,), (m,)
-        ``log u + f/eps`` and ``log v + g/eps``.
-    log_marginal_a, log_marginal_b : (n,), (m,)
-        An entry is listed when it is a share of more than ``e^-depth`` of its row's or of its column's sum.
-    most_entries : int
-        With more entries than this the answer is None.
+    order : (n,) int
+    positions : (n, d)
+        In that order, like the two below.
+    scale, share : (n,)
+        Logs of the factor in every entry, and of its ratio to the marginal.
+    tiles, blocks : Groups
+    """
+
+    order: Int
+    positions: Float
+    scale: Float
+    share: Float
+    tiles: Groups
+    blocks: Groups
+
+    @classmethod
+    def of(cls, positions: Float, log_scale: Float, log_marginal: Float) -> PlanSide:
+        """From positions (n, d), work px, ``log u + f/eps`` (n,) and the log of the marginal (n,)."""
+        tile = np.floor((positions - positions.min(axis=0)) / _TILE).astype(np.int64)
+        block, n_axes = tile // _BLOCK, tile.shape[1]
+        of_block = np.ravel_multi_index(tuple(block.T), tuple(block.max(axis=0) + 1))
+        within = np.ravel_multi_index(tuple((tile - _BLOCK * block).T), (_BLOCK,) * n_axes)
+        key = of_block * _BLOCK**n_axes + within
+        order = np.argsort(key, kind="stable")
+        key, ordered, scale = key[order], np.ascontiguousarray(positions[order]), log_scale[order]
+        share, starts = scale - log_marginal[order], _starts(key)
+        tiles = _groups(starts, ordered, ordered, scale, share)
+        blocks = _groups(_starts(key[starts[:-1]] // _BLOCK**n_axes), tiles[1], tiles[2], *tiles[3])
+        return cls(order, ordered, scale, share, tiles, blocks)
+
+    @property
+    def arrays(self) -> tuple[Float, Float, Float, Groups, Groups]:
+        """All but the order."""
+        return self.positions, self.scale, self.share, self.tiles, self.blocks
+
+
+def list_plan(a: PlanSide, b: PlanSide, epsilon: float, *, depth: float, most_entries: int) -> sparse.csr_matrix | None:
+    """The entries ``exp(scale_i + scale_j - |x_i - x_j|^2 / eps)`` above ``e^-depth`` of the sum of their row or column.
 
     Returns
     -------
-    (n, m) sparse matrix
+    (n, m) sparse matrix, rows and columns in the original order; None if there are more than `most_entries`
     """
-    order_a, starts_a, low_a, high_a = _tiles(positions_a)
-    order_b, starts_b, low_b, high_b = _tiles(positions_b)
-    share_a, share_b = log_scale_a - log_marginal_a, log_scale_b - log_marginal_b
-    side_a = _side(positions_a, order_a, log_scale_a, share_a, starts_a)
-    side_b = _side(positions_b, order_b, log_scale_b, share_b, starts_b)
-    arguments = (*side_a, starts_a, low_a, high_a, *side_b, starts_b, low_b, high_b, 1.0 / epsilon, depth)
-    counts = np.zeros(len(order_a), np.int64)
-    run_in_threads(lambda first, step: _count(*arguments, most_entries, counts, first, step), len(order_a))
+    n, m = len(a.order), len(b.order)
+    arguments = (*a.arrays, *b.arrays, 1.0 / epsilon, depth)
+    counts = np.zeros(n, np.int64)
+    run_in_threads(lambda first, step: _count(*arguments, most_entries, counts, first, step), n)
     if counts.sum() > most_entries:
         return None
     ends = np.cumsum(counts)
-    columns, log_values = np.empty(ends[-1], np.int32), np.empty(ends[-1])
-    run_in_threads(lambda first, step: _fill(*arguments, ends - counts, columns, log_values, first, step), len(order_a))
+    columns, log_values, places = np.empty(ends[-1], np.int32), np.empty(ends[-1]), ends - counts
+    run_in_threads(lambda first, step: _fill(*arguments, places, columns, log_values, first, step), n)
     rows = np.concatenate([[0], ends]).astype(np.int32)
-    ordered = sparse.csr_matrix(
-        (np.exp(log_values), order_b.astype(np.int32)[columns], rows), shape=(len(order_a), len(order_b))
-    )
-    return ordered[np.argsort(order_a)]
+    ordered = sparse.csr_matrix((np.exp(log_values), b.order.astype(np.int32)[columns], rows), shape=(n, m))
+    return ordered[np.argsort(a.order)]
 
 
-def _side(positions: Float, order: Int, log_scale: Float, share: Float, starts: Int) -> tuple[Float, ...]:
-    """Positions, scales and shares in the order of tiles, and the largest scale and share of each tile."""
-    scale, share = log_scale[order], share[order]
-    tops = np.stack([np.maximum.reduceat(values, starts[:-1]) for values in (scale, share)])
-    return np.ascontiguousarray(positions[order]), scale, share, tops
+def _starts(key: Int) -> Int:
+    """Where each run of equal keys starts, and the end."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(key)) + 1, [len(key)]])
 
 
-def _tiles(positions: Float) -> tuple[Int, Int, Float, Float]:
-    """Points in the order of their tiles, where each tile starts, and the corners of its bounding box."""
-    tile = np.floor((positions - positions.min(axis=0)) / _TILE).astype(np.int64)
-    key = np.ravel_multi_index(tuple(tile.T), tuple(tile.max(axis=0) + 1))
-    order = np.argsort(key, kind="stable")
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(key[order])) + 1, [len(order)]])
-    ordered = positions[order]
-    return (
-        order,
-        starts,
-        np.minimum.reduceat(ordered, starts[:-1], axis=0),
-        np.maximum.reduceat(ordered, starts[:-1], axis=0),
-    )
+def _groups(starts: Int, low: Float, high: Float, scale: Float, share: Float) -> Groups:
+    """The bounding box of each group of neighbours in the order, and its largest scale and share."""
+    first = starts[:-1]
+    tops = np.stack([np.maximum.reduceat(values, first) for values in (scale, share)])
+    return starts, np.minimum.reduceat(low, first, axis=0), np.maximum.reduceat(high, first, axis=0), tops
 
 
 @compiled(nogil=True)
-def _near_tiles(  # type: ignore[no-untyped-def]
-    tile_a, tops_a, low_a, high_a, tops_b, low_b, high_b, inverse_epsilon, depth, near
-):
-    """Tiles of b that may share a listed entry with a tile of a, written to `near`; their number."""
+def _may_share(low_a, high_a, scale, share, group, low_b, high_b, tops_b, other, inverse_epsilon, depth):  # type: ignore[no-untyped-def]
+    """Whether points of two boxes, rows `group` and `other` of their corners, may share a listed entry."""
+    squared = 0.0
+    for axis in range(low_a.shape[1]):
+        gap = max(low_b[other, axis] - high_a[group, axis], low_a[group, axis] - high_b[other, axis], 0.0)
+        squared += gap * gap
+    fall = squared * inverse_epsilon
+    return share + tops_b[0, other] - fall > -depth or scale + tops_b[1, other] - fall > -depth
+
+
+@compiled(nogil=True)
+def _near_groups(group, of_a, of_b, candidates, inverse_epsilon, depth, near):  # type: ignore[no-untyped-def]
+    """Of the candidates among b's groups those that may share a listed entry with a group of a, in `near`; their number."""
+    _, low_a, high_a, tops_a = of_a
+    _, low_b, high_b, tops_b = of_b
+    scale, share = tops_a[0, group], tops_a[1, group]
     n_near = 0
-    for tile_b in range(len(low_b)):
-        squared = 0.0
-        for axis in range(low_a.shape[1]):
-            gap = max(low_b[tile_b, axis] - high_a[tile_a, axis], low_a[tile_a, axis] - high_b[tile_b, axis], 0.0)
-            squared += gap * gap
-        fall = squared * inverse_epsilon
-        if (
-            tops_a[1, tile_a] + tops_b[0, tile_b] - fall > -depth
-            or tops_a[0, tile_a] + tops_b[1, tile_b] - fall > -depth
-        ):
-            near[n_near] = tile_b
+    for other in candidates:
+        if _may_share(low_a, high_a, scale, share, group, low_b, high_b, tops_b, other, inverse_epsilon, depth):
+            near[n_near] = other
             n_near += 1
     return n_near
 
 
 @compiled(nogil=True)
-def _is_near(x, scale, share, tile, tops, low, high, inverse_epsilon, depth):  # type: ignore[no-untyped-def]
-    """Whether a pixel of a may share a listed entry with a pixel of a tile of b."""
-    squared = 0.0
-    for axis in range(len(x)):
-        gap = max(low[tile, axis] - x[axis], x[axis] - high[tile, axis], 0.0)
-        squared += gap * gap
-    fall = squared * inverse_epsilon
-    return share + tops[0, tile] - fall > -depth or scale + tops[1, tile] - fall > -depth
-
-
-@compiled(nogil=True)
 def _count(  # type: ignore[no-untyped-def]
-    xa, scale_a, share_a, tops_a, starts_a, low_a, high_a, xb, scale_b, share_b, tops_b, starts_b, low_b, high_b,
+    xa, scale_a, share_a, tiles_a, blocks_a, xb, scale_b, share_b, tiles_b, blocks_b,
     inverse_epsilon, depth, most, counts, first, step,
 ):  # fmt: skip
-    near = np.empty(len(low_b), np.int64)
+    no_columns, no_values = np.empty(0, np.int32), np.empty(0)
     total = 0
-    for tile_a in range(first, len(low_a), step):
-        n_near = _near_tiles(tile_a, tops_a, low_a, high_a, tops_b, low_b, high_b, inverse_epsilon, depth, near)
-        for i in range(starts_a[tile_a], starts_a[tile_a + 1]):
-            for tile_b in near[:n_near]:
-                if not _is_near(xa[i], scale_a[i], share_a[i], tile_b, tops_b, low_b, high_b, inverse_epsilon, depth):
-                    continue
-                for j in range(starts_b[tile_b], starts_b[tile_b + 1]):
-                    squared = 0.0
-                    for axis in range(xa.shape[1]):
-                        squared += (xa[i, axis] - xb[j, axis]) ** 2
-                    fall = squared * inverse_epsilon
-                    if share_a[i] + scale_b[j] - fall > -depth or scale_a[i] + share_b[j] - fall > -depth:
-                        counts[i] += 1
-            total += counts[i]
+    for block in range(first, len(blocks_a[1]), step):
+        _visit(
+            block, xa, scale_a, share_a, tiles_a, blocks_a, xb, scale_b, share_b, tiles_b, blocks_b,
+            inverse_epsilon, depth, counts, no_columns, no_values,
+        )  # fmt: skip
+        tiles = blocks_a[0][block], blocks_a[0][block + 1]
+        total += counts[tiles_a[0][tiles[0]] : tiles_a[0][tiles[1]]].sum()
         if total > most:
             break
 
 
 @compiled(nogil=True)
 def _fill(  # type: ignore[no-untyped-def]
-    xa, scale_a, share_a, tops_a, starts_a, low_a, high_a, xb, scale_b, share_b, tops_b, starts_b, low_b, high_b,
-    inverse_epsilon, depth, row_starts, columns, values, first, step,
+    xa, scale_a, share_a, tiles_a, blocks_a, xb, scale_b, share_b, tiles_b, blocks_b,
+    inverse_epsilon, depth, places, columns, log_values, first, step,
 ):  # fmt: skip
-    near = np.empty(len(low_b), np.int64)
-    for tile_a in range(first, len(low_a), step):
-        n_near = _near_tiles(tile_a, tops_a, low_a, high_a, tops_b, low_b, high_b, inverse_epsilon, depth, near)
-        for i in range(starts_a[tile_a], starts_a[tile_a + 1]):
-            at = row_starts[i]
-            for tile_b in near[:n_near]:
-                if not _is_near(xa[i], scale_a[i], share_a[i], tile_b, tops_b, low_b, high_b, inverse_epsilon, depth):
+    for block in range(first, len(blocks_a[1]), step):
+        _visit(
+            block, xa, scale_a, share_a, tiles_a, blocks_a, xb, scale_b, share_b, tiles_b, blocks_b,
+            inverse_epsilon, depth, places, columns, log_values,
+        )  # fmt: skip
+
+
+@compiled(nogil=True)
+def _visit(  # type: ignore[no-untyped-def]
+    block, xa, scale_a, share_a, tiles_a, blocks_a, xb, scale_b, share_b, tiles_b, blocks_b,
+    inverse_epsilon, depth, places, columns, log_values,
+):  # fmt: skip
+    """Raise `places` by the entries of each row of a block, and write them there if there is room for any."""
+    starts_b, low_b, high_b, tops_b = tiles_b
+    n_tiles_b, is_filling = len(low_b), len(columns) > 0
+    near_blocks, near_tiles = np.empty(len(blocks_b[1]), np.int64), np.empty(n_tiles_b, np.int64)
+    candidates = np.empty(n_tiles_b, np.int64)
+    n_blocks = _near_groups(block, blocks_a, blocks_b, np.arange(len(blocks_b[1])), inverse_epsilon, depth, near_blocks)
+    n_candidates = 0
+    for near in near_blocks[:n_blocks]:
+        for tile in range(blocks_b[0][near], blocks_b[0][near + 1]):
+            candidates[n_candidates] = tile
+            n_candidates += 1
+    for tile_a in range(blocks_a[0][block], blocks_a[0][block + 1]):
+        n_near = _near_groups(tile_a, tiles_a, tiles_b, candidates[:n_candidates], inverse_epsilon, depth, near_tiles)
+        for i in range(tiles_a[0][tile_a], tiles_a[0][tile_a + 1]):
+            for tile_b in near_tiles[:n_near]:
+                if not _may_share(
+                    xa, xa, scale_a[i], share_a[i], i, low_b, high_b, tops_b, tile_b, inverse_epsilon, depth
+                ):
                     continue
                 for j in range(starts_b[tile_b], starts_b[tile_b + 1]):
                     squared = 0.0
@@ -159,6 +177,7 @@ def _fill(  # type: ignore[no-untyped-def]
                         squared += (xa[i, axis] - xb[j, axis]) ** 2
                     fall = squared * inverse_epsilon
                     if share_a[i] + scale_b[j] - fall > -depth or scale_a[i] + share_b[j] - fall > -depth:
-                        columns[at] = j
-                        values[at] = scale_a[i] + scale_b[j] - fall
-                        at += 1
+                        if is_filling:
+                            columns[places[i]] = j
+                            log_values[places[i]] = scale_a[i] + scale_b[j] - fall
+                        places[i] += 1

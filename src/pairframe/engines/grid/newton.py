@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from pairframe.engines.grid.level import Level, Round
-from pairframe.engines.grid.listing import list_plan
+from pairframe.engines.grid.listing import PlanSide, list_plan
 from pairframe.engines.grid.smooth import Mesh, factored
 from pairframe.parallel.threads import one_blas_thread
 from pairframe.problem import Penalty
@@ -108,18 +108,10 @@ class NewtonSteps:
         level, problem = self._level, self._level.problem
         log_scale_a, log_scale_b = level.log_scales(point.potentials)
         log_p, log_q = (np.log(np.maximum(marginal, 1e-300)) for marginal in (point.marginal_a, point.marginal_b))
+        a = PlanSide.of(problem.positions(problem.support_a), log_scale_a, log_p)
+        b = PlanSide.of(problem.positions(problem.support_b), log_scale_b, log_q)
         for depth in _DEPTHS:
-            found = list_plan(
-                problem.positions(problem.support_a),
-                problem.positions(problem.support_b),
-                log_scale_a,
-                log_scale_b,
-                log_p,
-                log_q,
-                level.epsilon,
-                depth=depth,
-                most_entries=_MOST_ENTRIES,
-            )
+            found = list_plan(a, b, level.epsilon, depth=depth, most_entries=_MOST_ENTRIES)
             if found is not None:
                 return found
         return None
