@@ -80,7 +80,7 @@ class PlanOperator:
     def kernel_at(self, side: str) -> PlanKernel:
         """Sums over the other support, seen from the support of `side` ("a" or "b"); built on first use."""
         problem = self.problem
-        if problem.mass_a is problem.mass_b:  # a measure against itself: both sides see the same
+        if self.is_symmetric:  # both sides see the same, one after the other
             side = "a"
         if side not in self._kernels:
             here, there = problem.support_a, problem.support_b
