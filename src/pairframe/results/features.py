@@ -197,7 +197,7 @@ def shift_response(result: TransportResult) -> tuple[float, float]:
     tilt = np.zeros(axes.shape[0])
     for name, covariance in zip(config.penalties_ab, covariances, strict=True):
         if penalty_class(name).tilts:
-            tilt += 2.0 * np.einsum("ik,ij,jk->k", axes, covariance, axes) / relaxation
+            tilt += 2.0 * (axes * (covariance @ axes)).sum(axis=0) / relaxation
     share = 1.0 / (1.0 + tilt)
     return float(share[0]), float(share[-1])
 
