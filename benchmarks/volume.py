@@ -122,9 +122,9 @@ def solved(side: int, name: str) -> tuple[float, int]:
         where = [np.arange(side, dtype=float)] * 3
         geometry = grid.Grid(x=where, epsilon=epsilon)
         tau = relaxation / (relaxation + epsilon)
-        problem = linear_problem.LinearProblem(
-            geometry, source.ravel().astype(float), target.ravel().astype(float), tau_a=tau, tau_b=tau
-        )
+        # With weights of 0, OTT's grid moves mass to voxels without any: 4 % of its plan at 12^3.
+        weights = [np.where(mask.ravel(), 1.0, 1e-30) for mask in (source, target)]
+        problem = linear_problem.LinearProblem(geometry, *weights, tau_a=tau, tau_b=tau)
         found = _ott_solver()(problem)
         moved = float(np.asarray(found.marginal(0)).sum())
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,29 @@ def test_a_growing_disc_moves_outwards_evenly() -> None:
     outside = least["from_outline_low_um"] > -1e-9
     assert least["mass_source"][outside].sum() == 0
     assert least["mass_created"][outside].sum() > 0.85 * least["mass_created"].sum()
+
+
+@pytest.mark.parametrize("factor", [1, 4])
+def test_the_outline_runs_through_pixels_that_are_half_covered(factor: int) -> None:
+    # Of the grey pixels beside the rod, those covered by 0.3 are outside and those covered by 0.7 inside.
+    rod = np.zeros((60, 120))
+    rod[20:40, 20:100] = 1.0
+    rod[16:20, 20:100], rod[40:44, 20:100] = 0.7, 0.3
+    result = pf.compare(rod, rod, pf.TransportConfig(mass_mode="intensity", downsample_factor=factor, blur_um=4.0))
+    result = replace(result, config=replace(result.config, mass_mode="uniform"))  # the masses are areas
+    profile = pf.radial_profile(result, by="outline", n_bins=200)
+    outside = profile["from_outline_low_um"] > -1e-9
+    assert profile["mass_source"][outside].sum() == pytest.approx(0.3 * 4 * 80)
+    assert np.isnan(pf.body_axis(result).s[41, 60])
+    assert np.isfinite(pf.body_axis(result).s[18, 60])
+
+
+def test_a_source_that_covers_no_pixel_by_half_has_no_outline() -> None:
+    thin = np.zeros((64, 64), bool)
+    thin[30, 8:56] = True
+    result = pf.compare(thin, thin, pf.TransportConfig(downsample_factor=4, blur_um=4.0))
+    with pytest.raises(AxisError, match="a work pixel that is at least half covered"):
+        pf.radial_profile(result, by="outline")
 
 
 def test_growth_on_one_side_has_the_angle_of_that_side() -> None:

@@ -7,11 +7,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from pairframe.cli.app import app
 from pairframe.masks import CocoRle
+from pairframe.report.figures import flow_figure
 from pairframe.testing import growing_embryo, planted_cohort
 
 COLUMNS = ("--mask-column", "body", "--series-column", "fish", "--frame-column", "t", "--height-um-column", "tall")
@@ -41,10 +44,31 @@ def test_a_table_of_run_lengths_is_compared_with_flows_between_structures(table:
     assert code == 0, text + errors
     with (out / "flows.csv").open() as stream:
         flows = list(csv.DictReader(stream))
-    labels = {row["source_label"] for row in flows}
-    assert {"1", "-1"} <= labels  # the yolk, and the body without it
+    names = {(row["source_label"], row["source_name"]) for row in flows}
+    assert {("1", "yolk"), ("-1", "rest")} <= names  # the yolk, and the body without it
+    assert ("0", "created") in names
+    assert {row["target_name"] for row in flows} >= {"yolk", "rest"}
     again = run("run", table, *COLUMNS, "--out", out, "--jobs", 1, "--no-report")
     assert "1 skipped" in again[1]
+
+
+def test_the_page_calls_a_structure_by_its_name(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[list[str]] = []
+
+    def kept(flows: pd.DataFrame, figure: Figure) -> Figure:
+        flow_figure(flows, figure)
+        drawn.append([tick.get_text() for tick in figure.axes[0].get_yticklabels()])
+        drawn.append([text.get_text() for text in figure.axes[1].texts])
+        return figure
+
+    monkeypatch.setattr("pairframe.report.html.pictures.flow_figure", kept)
+    out = tmp_path / "out"
+    assert run("run", table, *COLUMNS, "--region", "yolk", "--out", out, "--jobs", 1)[0] == 0
+    assert drawn[0] == ["created", "yolk", "rest"]
+    assert {"yolk", "rest"} <= set(drawn[1])
+    (page,) = (out / "pairs").glob("*.html")
+    # A blur of 2 px, each 2 um wide (48 x 96 px and 96 um high): 0.282 * 4.
+    assert "through the blur even if nothing moves: about 1.1 µm² per µm" in page.read_text()
 
 
 def test_a_structure_says_where_the_head_is_and_later_runs_keep_it(table: Path, tmp_path: Path) -> None:

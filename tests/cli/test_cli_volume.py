@@ -107,6 +107,67 @@ def test_a_plain_stack_needs_volume_and_a_voxel_size_per_axis(tmp_path: Path) ->
     assert invoke("sweep", tmp_path / "0.npy", tmp_path / "1.npy", "--out", tmp_path / "s", "--volume")[0] == 2
 
 
+IMAGES_ONLY = (
+    ("--axis",),
+    ("--radial", "centre"),
+    ("--strain",),
+    ("--align", "shift"),
+    ("--error-bars",),
+    ("--min-area-um2", 3),
+)
+
+
+@pytest.mark.parametrize("words", [*IMAGES_ONLY, ("--regions", "own", "own"), ("--sweep",)], ids=lambda words: words[0])
+def test_compare_refuses_what_is_for_images_before_any_work(masks: list[Path], tmp_path: Path, words: tuple) -> None:
+    code, _, errors = invoke("compare", masks[0], masks[1], "--out", tmp_path / "out", *words)
+    assert code == 2
+    assert f"{words[0]}: expected " in errors
+    assert "volumes" in errors
+    assert "leave it out" in errors
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [*IMAGES_ONLY, ("--regions",), ("--region", "yolk")], ids=lambda words: words[0])
+def test_run_refuses_what_is_for_images_before_any_work(masks: list[Path], tmp_path: Path, words: tuple) -> None:
+    lines = ["path,series,frame,yolk", *(f"{path.name},a,{k},{path.name}" for k, path in enumerate(masks))]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    for more in ((), ("--dry-run",)):
+        code, _, errors = invoke("run", tmp_path / "table.csv", "--out", tmp_path / "out", *words, *more)
+        assert code == 2
+        assert f"{words[0]}: expected " in errors
+        assert "leave it out" in errors
+        assert not (tmp_path / "out").exists()
+
+
+def test_what_follows_or_aligns_images_refuses_volumes(masks: list[Path], tmp_path: Path) -> None:
+    code, _, errors = invoke("lineage", *masks, "--out", tmp_path / "out")
+    assert code == 2
+    assert "expected label images, got volumes" in errors
+    assert "--no-volume" in errors
+    code, _, errors = invoke("align", tmp_path, "--canvas", "40x40", "--out", tmp_path / "out")
+    assert code == 2
+    assert "expected images, got volumes" in errors
+    code, _, errors = invoke("drift", tmp_path, "--out", tmp_path / "out")
+    assert code == 2
+    assert "expected images, got volumes" in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_volume_means_that_a_stack_is_a_series_of_images(masks: list[Path], tmp_path: Path) -> None:
+    words = ("compare", masks[0], masks[1], "--out", tmp_path / "out", "--no-report", "--no-volume")
+    code, _, errors = invoke(*words)
+    assert code == 2
+    assert "the number of one page" in errors
+    code, _, errors = invoke(*words, "--px-size-um", "2,1,1")
+    assert code == 2
+    assert "one pixel size for images" in errors
+    with pytest.raises(pf.errors.MaskError, match="two volumes, or two images"):
+        pf.compare(pf.read_mask(masks[0]), pf.read_mask(masks[1]), pf.TransportConfig(volume=False))
+    code, _, _ = invoke("compare", f"{masks[0]}@6", f"{masks[1]}@7", "--out", tmp_path / "out", "--no-report")
+    assert code == 0
+    assert pf.load(tmp_path / "out").velocity_field.shape == (30, 34, 2)
+
+
 @pytest.mark.slow
 def test_the_demo_of_volumes_writes_a_report(tmp_path: Path) -> None:
     code, text, _ = invoke("demo", "--volume", "--out", tmp_path / "demo")
@@ -115,6 +176,7 @@ def test_the_demo_of_volumes_writes_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "report.html").is_file()
     table = ResultStore(tmp_path / "demo").table()
     assert (table["status"] == "converged").all()
+    assert table["reach_um"].nunique() == 1
     first, second = growing_tube(2)
     grown = int(second.sum()) - int(first.sum())
     created = table.set_index("pair_id").loc["tube 0 to 1", "total_mass_created"]

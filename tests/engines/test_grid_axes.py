@@ -8,6 +8,8 @@ import pytest
 from pairframe.engines import SolveOptions, Status, get_engine, solve
 from pairframe.engines.grid import smooth
 from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.grid.level import Level
+from pairframe.engines.grid.newton import NewtonSteps
 from pairframe.engines.grid.pyramid import coarse_problems, prolong
 from pairframe.engines.grid.smooth import KilledDiffusion, Mesh, _by_conjugate_gradients, factored
 from pairframe.errors import FrameError, MaskError, ProblemError
@@ -228,3 +230,17 @@ def test_engines_for_images_refuse_volumes_and_oblong_pixels() -> None:
         assert reason is not None
         assert "images with square pixels" in reason
         assert get_engine("grid").supports(problem, SolveOptions()) is None
+
+
+@pytest.mark.parametrize(("shape", "spacing"), [((60, 60), (1.0, 1.0)), ((12, 26, 26), (2.5, 1.0, 1.0))])
+def test_the_cost_of_newton_steps_counts_the_neighbours_of_a_voxel(
+    shape: tuple[int, ...], spacing: tuple[float, ...]
+) -> None:
+    mass = np.ones(shape)
+    level = Level(TransportProblem(mass, mass, 1.0, KL(9.0), KL(9.0), spacing=spacing), "float64", None)
+    middle = np.array(shape) // 2
+    away = (np.argwhere(mass > 0) - middle) * np.array(spacing)
+    neighbours = int(
+        ((away**2).sum(axis=1) <= 25.0).sum()
+    )  # of a voxel far from the border, at the depth of the listing
+    assert NewtonSteps(level).cost - 8 == pytest.approx(mass.size * neighbours / 20_000, rel=0.15)

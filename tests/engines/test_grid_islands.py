@@ -45,7 +45,8 @@ def test_listed_leaps_are_those_of_the_dense_plan(seed: int, at_once: int, monke
     islands = Islands.of(level.problem.support_a, level.epsilon)
     assert islands.count == 7 * 8
     free, slope_b = rng.random(plan.shape[0]) < 0.8, 1.0 * (rng.random(plan.shape[1]) < 0.8)
-    channels = [free * 1.0, free * islands.code, free * islands.code**2]
+    codes = islands.codes()
+    channels = [free * 1.0, free * codes, free * codes**2]
     shared = shared_targets(*(_means_over_sources(plan, channel) for channel in channels))
     found = listed_leaps(level, point, islands, free, slope_b, shared)
     member = np.eye(islands.count)[islands.number] * free[:, None]

@@ -26,12 +26,14 @@ AFFINE = {
 }
 
 
-def ellipse(matrix: Float, semi_axes_yx: tuple[float, float] = (30.0, 48.0), side: int = 150) -> Float:
-    """The image of an ellipse under a matrix, as the share of each pixel inside it (8 x 8 samples), a third off the middle."""
-    at = (np.indices((8 * side, 8 * side)) + 0.5) / 8 - (side / 2 + 0.3)
+def ellipse(
+    matrix: Float, semi_axes_yx: tuple[float, float] = (30.0, 48.0), side: int = 150, samples: int = 8, off: float = 0.3
+) -> Float:
+    """The image of an ellipse under a matrix, as the share of each pixel inside it, a little off the middle."""
+    at = (np.indices((samples * side, samples * side)) + 0.5) / samples - (side / 2 + off)
     back = np.tensordot(np.linalg.inv(matrix), at, 1)
     inside = sum((along / semi_axis) ** 2 for along, semi_axis in zip(back, semi_axes_yx, strict=True)) <= 1
-    return inside.reshape(side, 8, side, 8).mean(axis=(1, 3))
+    return inside.reshape(side, samples, side, samples).mean(axis=(1, 3))
 
 
 def interior(result: pf.TransportResult, depth_px: float = 8.0) -> Float:
@@ -113,6 +115,49 @@ def test_steps_of_a_binary_outline_are_below_a_percent_12_px_inside(blur_um: flo
     error = np.abs(result.strain - (matrix - np.eye(2)))
     assert error[interior(result, 12.0)].max() < 0.01
     assert error[interior(result, 12.0)].mean() < 0.003
+
+
+@pytest.mark.parametrize("blur_um", [1.5, 2.0])
+def test_steps_of_a_binary_outline_look_like_shear_and_not_like_expansion(blur_um: float) -> None:
+    matrix = np.array(AFFINE["30 % in all directions"])
+    masks = (ellipse(one, (40.0, 60.0), 190) >= 0.5 for one in (np.eye(2), matrix))
+    result = pf.compare(*masks, replace(EVEN, blur_um=blur_um))
+    inside = interior(result, 4 * blur_um)
+    # The field of a step is that of a charge: outside the step, its gradient has no trace.
+    assert np.abs(result.strain[inside] - (matrix - np.eye(2))).max() > 0.01
+    assert np.abs(result.areal_expansion[inside] - (np.linalg.det(matrix) - 1)).max() < 0.003
+
+
+def test_a_half_that_grows_is_told_from_one_that_rests_within_a_few_pixels() -> None:
+    bar, grown = np.zeros((2, 60, 150))
+    bar[10:50, 20:110] = 1.0
+    grown[10:50, 20:65], grown[10:50, 65:119] = 1.0, 45 / 54  # the right half is 20 % longer and thinner in mass
+    strain = pf.compare(bar, grown, EVEN).strain[30, 28:102, 1, 1]
+    truth = np.where(np.arange(28, 102) < 65, 0.0, 0.2)
+    off = np.abs(strain - truth) > 0.02
+    assert off.sum() <= 4
+    assert np.abs(np.flatnonzero(off) + 28 - 64.5).max() < 3
+
+
+def test_errors_of_binary_masks_average_out_over_places_between_the_pixels() -> None:
+    matrix, errors = np.array(AFFINE["pure shear"]), []
+    for source_off, target_off in ((0.0, 0.5), (0.15, 0.85), (0.3, 0.2), (0.45, 0.65), (0.6, 0.1), (0.8, 0.35)):
+        pairs = ((np.eye(2), source_off), (matrix, target_off))
+        masks = [ellipse(one, (24.0, 40.0), 110, off=off) >= 0.5 for one, off in pairs]
+        errors.append(pf.compare(*masks, EVEN).strain - (matrix - np.eye(2)))
+    deep = interior(pf.compare(masks[0], masks[0], EVEN), 9.0)
+    single = np.mean([np.abs(error[deep]).max() for error in errors])
+    assert np.abs(np.mean(errors, axis=0)[deep]).max() < 0.55 * single
+
+
+@pytest.mark.parametrize("turn_deg", [20, 41])
+def test_a_finely_drawn_turned_mask_has_no_strain_once_it_is_aligned(turn_deg: float) -> None:
+    # With 8 x 8 samples a pixel, the drawing itself is off by as much.
+    angle = np.radians(turn_deg)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    masks = (ellipse(one, (25.0, 50.0), 120, samples=24) for one in (np.eye(2), turn))
+    result = pf.compare(*masks, pf.TransportConfig(strain=True, align="rigid", mass_mode="intensity"))
+    assert np.abs(result.strain[interior(result)]).max() < 6e-4
 
 
 @pytest.mark.parametrize("penalty", ["partial", "tv", "kl"])

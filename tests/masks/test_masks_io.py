@@ -148,13 +148,13 @@ def test_a_page_of_a_stack_is_found_in_every_format(tmp_path, name):
     save_stack(path, STACK)
     assert count_pages(path) == 6
     for page in range(6):
-        mask = read_mask(f"{path}@{page}", density=True)
+        mask = read_mask(f"{path}@{page}", density=True, volume=False)
         np.testing.assert_array_equal(mask.values, STACK.reshape(6, 4, 5)[page])
     assert mask.source == f"{path}@5"
     with pytest.raises(errors.FileError, match=f"got none for 6 pages.*page=0 or {name}@0; the last is 5"):
         read_mask(path, density=True)
     with pytest.raises(errors.FileError, match="a page from 0 to 5, got 6 for 6 pages"):
-        read_mask(path, page=6, density=True)
+        read_mask(path, page=6, density=True, volume=False)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "3.zarr", "plain.tif"])

@@ -56,6 +56,10 @@ def test_an_ome_zarr_says_itself_that_it_is_a_volume(tmp_path: Path) -> None:
         read_mask(f"{series}:all")
     with pytest.raises(errors.FileError, match=r"the number of one volume.*2 volumes.*t.zarr@0"):
         read_mask(f"{series}:all", volume=True)
+    with pytest.raises(errors.FileError, match=r"a volume or a plane may be meant.*--volume.*--no-volume"):
+        read_mask(f"{series}/0@1:6")
+    with pytest.raises(errors.MaskError, match="square pixels"):  # a plane, as an image
+        read_mask(f"{series}/0@5:6", volume=False)
     second = read_mask(f"{series}/0@1:6", volume=True)
     np.testing.assert_array_equal(second.values, LABELS == 3)
 

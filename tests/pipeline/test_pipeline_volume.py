@@ -222,3 +222,40 @@ def test_what_is_for_images_is_refused_for_volumes(field, value) -> None:
 def test_alignment_of_volumes_is_refused() -> None:
     with pytest.raises(errors.MaskError, match="to be an image, got a volume"):
         pf.align(pf.Mask(STACK, volume=True), pf.Mask(STACK, volume=True))
+
+
+@pytest.mark.parametrize("factor", [1, 2, 4])
+def test_the_default_blur_is_the_same_at_any_downsample_factor(factor: int) -> None:
+    """Also if the planes of a flat volume become one."""
+    voxel_um = (5.0, 1.0, 1.0)
+    pair = [ball((4, 40, 40), (1.5, 18 + k, 18), 15.0, voxel_um) for k in range(2)]
+    result = pf.compare(*pair, pf.TransportConfig(px_size_um=voxel_um, downsample_factor=factor, tol=1e-3))
+    assert result.blur_um == pytest.approx(5.0)
+
+
+def test_a_real_scan_that_is_shifted_shows_only_the_shift(tmp_path: Path) -> None:
+    """The anatomical scan that nibabel ships, thresholded; voxels of 2 mm."""
+    nibabel = pytest.importorskip("nibabel")
+    scan = Path(nibabel.__file__).parent / "tests" / "data" / "anatomical.nii"
+    if not scan.is_file():
+        pytest.skip("this nibabel comes without its test data")
+    brain = np.pad(np.asarray(nibabel.load(scan).dataobj) > 9000, 4)  # x, y, z
+    for name, mask in (("early", brain), ("late", np.roll(brain, (3, 0, -2), (0, 1, 2)))):
+        image = nibabel.Nifti1Image(mask.astype(np.uint8), np.diag([2.0, 2.0, 2.0, 1.0]))
+        image.header.set_xyzt_units("mm", "sec")
+        nibabel.save(image, tmp_path / f"{name}.nii.gz")
+    result = pf.compare(tmp_path / "early.nii.gz", tmp_path / "late.nii.gz")
+    assert result.status == "converged"
+    assert result.motion.shift_yx == pytest.approx((-4000.0, 0.0, 6000.0), abs=1.0)
+    assert result.total_mass_created <= 1e-5 * result.M_target
+    assert repr(result).startswith("TransportResult(33 x 49 x 41 voxels: moved by 7211 um")
+
+
+def test_many_pairs_of_volumes_in_two_processes_are_those_of_one() -> None:
+    shape = (12, 22, 24)
+    balls = [ball(shape, (5 + 0.5 * k, 10, 10 + k), 7.0) for k in range(3)]
+    config = pf.TransportConfig(px_size_um=VOXEL_UM)
+    pairs = [(balls[0], balls[1]), (balls[1], balls[2])]
+    for one, other in zip(pf.compare_many(pairs, config, jobs=1), pf.compare_many(pairs, config, jobs=2), strict=True):
+        np.testing.assert_array_equal(one.velocity_field, other.velocity_field)
+        np.testing.assert_array_equal(one.mass_created, other.mass_created)

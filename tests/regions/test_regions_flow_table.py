@@ -13,6 +13,7 @@ import pairframe as pf
 from pairframe.errors import ArgumentError, MaskError
 from pairframe.maps import PlanOperator
 from pairframe.regions import FLOW_COLUMNS
+from pairframe.regions.flow_table import BLUR_EXCHANGE
 from pairframe.testing import embryo
 
 PENALTIES = ["partial", "tv", "kl", "balanced", ("partial", "kl")]
@@ -120,6 +121,29 @@ def test_an_aligned_target_keeps_its_own_labels() -> None:
         assert table.loc[label, label].mass == pytest.approx((labels == label).sum(), rel=0.08)
     assert table.mass.sum() == pytest.approx(mask.sum() + result.total_mass_created, rel=1e-6)
     assert table.loc[1, 1].distance_um > 5  # the quarter turn moved it, on its own image
+
+
+@pytest.mark.parametrize("strain", [False, True])
+def test_labels_of_a_turned_target_cover_all_of_its_mass(strain: bool) -> None:
+    mask = embryo((120, 200), length_px=110)
+    labels = np.where(mask, 1, 0)
+    labels[:, 100:] *= 2
+    ys, xs = np.indices((120, 200)) - np.array([60, 100])[:, None, None]
+    turn = [np.rint(np.cos(0.4) * a + sign * np.sin(0.4) * b).astype(int) for a, sign, b in ((ys, 1, xs), (xs, -1, ys))]
+    turned = labels[np.clip(turn[0] + 60, 0, 119), np.clip(turn[1] + 100, 0, 199)]
+    result = pf.compare(labels > 0, turned > 0, pf.TransportConfig(align="rigid", strain=strain))
+    table = pf.flow_table(result, labels, turned)
+    assert (table[["source_label", "target_label"]] >= 0).all(axis=None)  # every bit of mass has a label
+    assert_books(table, result, labels, turned)
+
+
+@pytest.mark.parametrize("blur_um", [2.0, 4.0])
+def test_touching_labels_exchange_what_the_page_says_if_nothing_moves(blur_um: float) -> None:
+    labels = np.zeros((70, 90), np.uint8)
+    labels[10:60, 15:45], labels[10:60, 45:75] = 1, 2
+    result = pf.compare(labels > 0, labels > 0, pf.TransportConfig(blur_um=blur_um))
+    table = pf.flow_table(result, labels, labels).set_index(["source_label", "target_label"])
+    assert table.loc[(1, 2), "mass"] == pytest.approx(BLUR_EXCHANGE * blur_um * 50, rel=0.05)
 
 
 def test_a_moved_mass_is_settled_again(tmp_path: Path) -> None:

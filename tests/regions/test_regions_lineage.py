@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -88,6 +89,22 @@ def test_cells_that_move_with_their_neighbours_are_followed_farther() -> None:
     length = np.hypot(went["dy_um"], went["dx_um"])
     assert length.max() > 5.0  # the shared motion is part of the displacement
     assert (went["distance_um"] >= length - 1e-9).all()
+
+
+@pytest.mark.slow
+def test_a_third_look_follows_cells_whose_neighbours_were_linked_wrongly_at_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Many cells move by more than half of the distance to the next one.
+    scene = cell_scene(3, n_side=10, shift_px=12.0, event_share=0.4)
+    wrong = []
+    for looks in (2, 4):
+        monkeypatch.setattr(sys.modules["pairframe.regions.lineage"], "_MOST_LOOKS", looks)
+        links = lineage([scene.source, scene.target]).links
+        found = set(zip(links["source_label"].tolist(), links["target_label"].tolist(), strict=True))
+        wrong.append(len(found ^ set(scene.links)))
+    assert wrong[0] > 4
+    assert wrong[1] <= 1
 
 
 def test_a_drifting_stage_is_aligned_first() -> None:

@@ -18,6 +18,7 @@ from npe2 import PluginManager, PluginManifest
 from qtpy.QtWidgets import QApplication
 
 import pairframe as pf
+from pairframe.testing.volumes import TUBE_VOXEL_UM, growing_tube
 
 
 def main(results: Path, folder: Path) -> None:
@@ -67,6 +68,17 @@ def main(results: Path, folder: Path) -> None:
     widget.stop()
     wait(lambda: widget.run.enabled)
     found["cancelled"] = [widget.text.value, len(viewer.layers) == n_layers]
+    viewer.layers.clear()
+    for name, volume in zip(("tube, early", "tube, late"), growing_tube(2), strict=True):
+        viewer.add_labels(volume.astype(int), name=name, scale=TUBE_VOXEL_UM, units=("um",) * 3)
+    widget.volume.value, widget.reach_um.value = True, 0.0
+    widget.source.value, widget.target.value = "tube, early", "tube, late"
+    widget.start()
+    wait(lambda: widget.run.enabled)
+    found["volume"] = [layer_words(layer) for layer in viewer.layers]
+    found["volume created"] = float(viewer.layers["created"].data.sum())
+    viewer.screenshot(str(folder / "volume.png"), canvas_only=False, flash=False)
+    widget.volume.value, widget.target.value = False, "next frame"
     viewer.layers.clear()
     viewer.add_image(viewer_image(), name="no frames")
     widget.start()

@@ -22,9 +22,10 @@ from pairframe.report.napari.compare_layers import (
     notices_of,
     pixel_size_um,
     plane,
+    voxel_size_um,
     words,
 )
-from pairframe.testing import disc
+from pairframe.testing import ball, disc
 from pairframe.testing.napari_samples import embryo_series, two_embryos
 
 SHAPE = (40, 60)
@@ -134,3 +135,29 @@ def test_samples_are_layers_that_can_be_compared() -> None:
     assert early.shape == late.shape == (256, 576)
     ((series, look, kind),) = embryo_series()
     assert (series.ndim, kind, look["scale"]) == (3, "labels", (1.0, 10.0, 10.0))
+
+
+def test_volumes_are_compared_at_the_position_of_their_other_axes() -> None:
+    voxel_um = (2.0, 1.0, 1.0)
+    series = np.stack([ball((10, 24, 26), (5, 11, 11 + 2 * t), 7.0, voxel_um) for t in range(3)])
+    cells = layer(series, (1.0, 4.0, 2.0, 2.0), ("pixel", *("micrometer",) * 3))
+    assert voxel_size_um(cells, pixel_size_um(cells)) == (4.0, 2.0, 2.0)
+    assert voxel_size_um(cells, None) is None
+    np.testing.assert_array_equal(plane(cells, (1,), 3), series[1])
+    pairs, mode = as_masses(frame_pairs(cells, 3), are_labels=True)
+    results = compare_pairs(pairs, pf.TransportConfig(px_size_um=(4.0, 2.0, 2.0), mass_mode=mode), Job(2, 1e-6))
+    assert [result.mean_displacement_um for result in results] == pytest.approx([4.0, 4.0], rel=1e-3)
+    created = next(data for data, look, _ in new_layers(results, cells) if look["name"] == "created")
+    assert created.shape == (2, 10, 24, 26)
+    (vectors, look, _) = next(one for one in new_layers(results[:1], cells) if one[1]["name"] == "displacement")
+    assert (look["scale"], vectors.shape[1:]) == ((4.0, 2.0, 2.0), (2, 3))
+    np.testing.assert_allclose(np.median(vectors[:, 1], axis=0), (0.0, 0.0, 2.0), atol=0.01)
+
+
+def test_layers_that_are_no_volumes_are_explained() -> None:
+    with pytest.raises(ArgumentError, match="untick the box volume"):
+        plane(layer(FRAMES[0]), (), 3)
+    with pytest.raises(ArgumentError, match=r"volumes over time \(T, Z, Y, X\).*untick the box"):
+        frame_pairs(layer(FRAMES), 3)
+    with pytest.raises(ArgumentError, match=r"frames over time.*tick the box volume"):
+        frame_pairs(layer(FRAMES[None]))

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import pairframe as pf
-from pairframe.testing import growing_embryo
+from pairframe.testing import growing_embryo, growing_tube
 
 PROGRAM = Path(__file__).parent / "napari_program.py"
 UM = ["pixel", "micrometer", "micrometer"]
@@ -93,6 +93,14 @@ def test_a_time_axis_is_compared_frame_by_frame_and_notices_are_shown(seen: dict
     assert all(layer[4] == UM for layer in seen["series"])
     assert "motion_called_growth" in seen["notices"]
     assert any("5 of 5 pairs" in message for message in seen["shown"])
+
+
+def test_volumes_are_compared_if_the_box_is_ticked(seen: dict[str, Any]) -> None:
+    early, late = growing_tube(2)
+    assert names(seen["volume"]) == ["tube, early", "tube, late", "created", "destroyed", "displacement"]
+    assert seen["volume"][2][2] == list(early.shape)
+    assert all(layer[3] == [4.0, 2.0, 2.0] and layer[4] == ["micrometer"] * 3 for layer in seen["volume"])
+    assert seen["volume created"] == pytest.approx(int(late.sum()) - int(early.sum()), rel=1e-3)
 
 
 def test_a_comparison_can_be_cancelled_and_a_wrong_layer_is_explained(seen: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,15 @@ from PIL import Image
 
 import pairframe as pf
 from pairframe.errors import ArgumentError
-from pairframe.report.figures import new_figure, summary_figure, summary_size_in, thumbnail, write_movie
+from pairframe.report.figures import (
+    convergence_plot,
+    new_figure,
+    summary_figure,
+    summary_size_in,
+    thumbnail,
+    write_movie,
+)
+from pairframe.report.html import write_report
 from pairframe.report.html.light import read_light
 from pairframe.report.html.pictures import known_view, make_figures, make_pictures
 from pairframe.report.napari import displacement_vectors, result_layers
@@ -73,7 +82,7 @@ def test_a_volume_has_a_figure_a_movie_and_pictures(grown: pf.TransportResult, t
     assert len(view.slices_um) == len(depth_places(grown, 41))
     assert view.n_morph == 0
     names = {path.name for path in (tmp_path / "pair").iterdir()}
-    assert {"slices.png", "summary.png", "source.png", "created.png", "thumbnail.png"} <= names
+    assert {"slices.png", "summary.png", "source.png", "created.png", "thumbnail.png", "through_depth.gif"} <= names
     assert thumbnail(flattened(grown), 64).startswith(b"\x89PNG")
     assert "data:image/png" in grown._repr_html_()
 
@@ -112,3 +121,40 @@ def test_a_volume_in_a_notebook(grown: pf.TransportResult) -> None:
     assert axes.flat[2].get_title() == "mass_created, summed over depth"
     assert all(ax.yaxis_inverted() for ax in axes.flat)
     pyplot.close("all")
+
+
+def test_the_page_of_a_volume_names_what_it_shows(grown: pf.TransportResult, tmp_path: Path) -> None:
+    grown.save(tmp_path / "store", pair_id="pair")
+    write_report(tmp_path / "store")
+    (page,) = (tmp_path / "store" / "pairs").glob("*.html")
+    html = page.read_text()
+    assert "displacement within the plane (y, x), mean along z" in html
+    assert f'{page.stem}/through_depth.gif">As a movie' in html
+    masses = re.findall(r'title="column (?:M_source|total_mass_\w+)".*?</td><td>(.*?)</td>', html)
+    assert len(masses) >= 4
+    assert set(masses) == {"voxels"}
+    assert ">source volume</th>" in html
+    assert "voxels per column" in html
+
+
+def test_a_given_result_is_not_read_again(
+    grown: pf.TransportResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown.save(tmp_path / "store", pair_id="pair")
+    monkeypatch.setattr("pairframe.report.html.write.read_group", lambda *_: pytest.fail("it was read"))
+    assert write_report(tmp_path / "store", results={"pair": grown}).is_file()
+
+
+def test_planes_with_oblong_pixels_are_drawn_to_scale(tmp_path: Path) -> None:
+    voxel_um = (2.0, 1.0, 2.0)
+    pair = [ball((12, 40, 20), (6, 20 + k, 10), 8.0, voxel_um) for k in range(2)]
+    view = make_pictures(pf.compare(*pair, pf.TransportConfig(px_size_um=voxel_um)), tmp_path / "pair")
+    height, width = view.frame_hw_px
+    assert height == pytest.approx(width, abs=2)  # both sides are 40 um, cropped alike
+    assert view.bar_percent == pytest.approx(100 * view.bar_length / (2.0 * width))
+
+
+def test_the_curve_of_a_solve_says_which_iterations_it_counts(grown: pf.TransportResult) -> None:
+    ax = convergence_plot(grown, new_figure(4, 3).add_subplot())
+    assert f"after {grown.iterations} iterations at full resolution" in ax.get_title()
+    assert "coarser grids" in ax.get_xlabel()

@@ -18,9 +18,10 @@ from pairframe.report.figures import (
     strain_figure,
     strain_size_in,
 )
+from pairframe.report.figures.strain import LEAST_TICK
 from pairframe.report.html import write_report
 from pairframe.report.napari import result_layers
-from pairframe.results.strain_maps import rim_of
+from pairframe.results.strain_maps import anisotropy, rim_of
 
 ROD = np.pad(np.ones((12, 60), bool), 14)
 ROD[14:30, 14:30] = True
@@ -53,11 +54,44 @@ def test_the_axis_figure_names_head_and_tail(result: pf.TransportResult) -> None
     assert "head: assumed at the thicker end" in figure.axes[0].get_title()
 
 
+def test_ends_that_cannot_be_told_apart_are_not_called_head_and_tail() -> None:
+    rod, longer = np.zeros((2, 40, 100), bool)
+    rod[14:26, 20:70], longer[14:26, 20:80] = True, True
+    even = pf.compare(rod, longer)
+    axis = pf.body_axis(even)
+    assert axis.is_ambiguous
+    figure = axis_figure(even, axis, pf.axis_profile(even, axis), new_figure(*AXIS_SIZE_IN))
+    words = [text.get_text() for ax in figure.axes for text in ax.texts]
+    labels = [ax.get_xlabel() for ax in figure.axes] + [
+        text.get_text() for ax in figure.axes if ax.get_legend() for text in ax.get_legend().get_texts()
+    ]
+    assert {"end A", "end B", "beyond\nend A"} <= set(words)
+    assert not any("head" in word or "tail" in word for word in words + labels)
+    assert "which end is the head is not known" in figure.axes[0].get_title()
+
+
+def test_ticks_are_drawn_where_a_stretch_is_more_than_steps_of_the_outline() -> None:
+    ys, xs = np.indices((120, 180)) - np.array([60, 90])[:, None, None]
+    narrow, wide = ((ys / 40) ** 2 + (xs / (50 * size)) ** 2 <= 1 for size in (1.0, 1.2))
+    turned = (ys / 40) ** 2 + ((xs - 0.4) / 50.2) ** 2 <= 1  # other steps, nearly the same ellipse
+    even = pf.TransportConfig(strain=True, penalty="balanced", normalization="each")
+    n_ticks = []
+    for target in (wide, turned):
+        found = pf.compare(narrow, target, even)
+        inside = ~rim_of(found) & found.work.velocity_valid
+        # Steps alone exceed the least tick in many pixels.
+        assert np.mean(anisotropy(found.work.strain)[inside] > LEAST_TICK) > 0.3
+        ax = strain_figure(found, new_figure(*strain_size_in(found))).axes[1]
+        n_ticks.append(sum(line.get_color() == "black" for line in ax.lines))
+    assert n_ticks[0] > 70
+    assert n_ticks[1] < 0.15 * n_ticks[0]
+
+
 def test_growth_beyond_the_tail_has_a_bar_beside_the_bins(result: pf.TransportResult) -> None:
     axis = pf.body_axis(result)
     profile = pf.axis_profile(result, axis, n_bins=5)
     mass = axis_figure(result, axis, profile, new_figure(*AXIS_SIZE_IN)).axes[2]
-    assert [text.get_text() for text in mass.texts] == ["beyond\nthe head", "beyond\nthe tail"]
+    assert [text.get_text() for text in mass.texts] == ["beyond\nhead", "beyond\ntail"]
     hatched = [bar for bar in mass.patches if bar.get_hatch()]
     (beyond,) = (bar for bar in hatched if bar.get_height() > 1.0)
     assert beyond.get_x() > 1.0
@@ -90,6 +124,27 @@ def test_the_page_shows_both_and_a_profile_that_came_later(result: pf.TransportR
     assert (tmp_path / "pairs" / page.stem / "axis.png").is_file()
 
 
+def test_a_profile_that_changed_is_drawn_again_and_other_pictures_stay(
+    result: pf.TransportResult, tmp_path: Path
+) -> None:
+    result.save(tmp_path)
+    folder, seen = tmp_path / "pairs", []
+    for n_bins in (20, 20, 5):
+        (tmp_path / "axis_profile.csv").write_bytes(to_csv(axis_rows(result, "pair", n_bins=n_bins)[0]))
+        write_report(tmp_path)
+        (summary,) = folder.glob("*/summary.png")
+        (drawn,) = folder.glob("*/axis.png")
+        seen.append((summary.stat().st_mtime_ns, drawn.stat().st_mtime_ns, drawn.read_bytes()))
+    assert seen[0] == seen[1]
+    assert seen[2][0] == seen[0][0]
+    assert seen[2][2] != seen[0][2]
+    (tmp_path / "axis_profile.csv").unlink()
+    write_report(tmp_path)
+    assert not drawn.exists()
+    (page,) = folder.glob("*.html")
+    assert "axis.png" not in page.read_text()
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"pair_id,bin\n1,2\n", b'"'])
 def test_a_damaged_profile_is_not_shown(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "axis_profile.csv").write_bytes(content)
@@ -115,6 +170,13 @@ def test_a_radial_profile_is_drawn_and_shown(result: pf.TransportResult, tmp_pat
         figure = radial_figure(rows, new_figure(*RADIAL_SIZE_IN))
         assert words in figure.axes[1].get_xlabel()
         assert len(figure.axes[0].patches) == 12
+    areas = radial_figure(rows, new_figure(*RADIAL_SIZE_IN), px_size=0.5, is_area=True).axes
+    assert areas[0].get_ylabel() == "area\nµm²"
+    drawn = sum(bar.get_height() for bar in areas[0].patches if bar.get_height() > 0)
+    assert drawn == pytest.approx(result.total_mass_created * 0.25)
+    still = rows.assign(displacement_outward_um=1e-9, displacement_clockwise_um=0.0)
+    low, high = radial_figure(still, new_figure(*RADIAL_SIZE_IN), px_size=0.5).axes[1].get_ylim()
+    assert high - low >= 0.05  # rounding errors do not fill it
     (tmp_path / "radial_profile.csv").write_bytes(to_csv(rows))
     write_report(tmp_path)
     (page,) = (tmp_path / "pairs").glob("*.html")

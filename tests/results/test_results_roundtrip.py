@@ -13,7 +13,7 @@ from helpers.results_equal import SHAPE, SOURCE, TARGET, differences, small_resu
 import pairframe as pf
 from pairframe.errors import StoreError
 from pairframe.results import TransportResult
-from pairframe.testing import growing_embryo
+from pairframe.testing import disc, growing_embryo
 
 CASES = {
     "defaults": lambda: small_result(px_size_um=0.65),
@@ -70,6 +70,18 @@ def test_a_result_that_does_not_agree_with_itself_is_not_saved(tmp_path: Path) -
     with pytest.raises(StoreError, match=r"maps add up to its totals, got total_mass_created is 113\.0, but"):
         replace(result, mass_created=result.mass_created / 2).save(tmp_path / "out")
     assert not list(tmp_path.rglob("*.zip"))
+
+
+def test_a_cost_far_below_the_blur_is_saved_in_spite_of_its_rounding(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    # A blur of a fifth of a work pixel: nothing moves, and the cost is what is left of sums that cancel.
+    masks = (disc((300, 300), (150, 150), radius) for radius in (60, 120))
+    result = pf.compare(*masks, pf.TransportConfig(downsample_factor=10))
+    result.save(tmp_path)
+    assert pf.load(tmp_path).total_transport_cost_um2 == result.total_transport_cost_um2 < 1e-3
+    with pytest.raises(StoreError, match="total_transport_cost_um2"):
+        replace(result, cost_source=result.cost_source + 1.0).save(tmp_path / "other")
 
 
 def test_a_loaded_result_can_start_the_next_comparison(tmp_path: Path) -> None:

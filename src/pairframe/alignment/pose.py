@@ -8,7 +8,7 @@ from typing import Any
 from pairframe import checks
 from pairframe.alignment.ambiguity import PoseStatus
 from pairframe.alignment.proof import Proof
-from pairframe.alignment.resample import Canvas, canvas_that_fits, copies_pixels, needed_box, resample
+from pairframe.alignment.resample import SAMPLES, Canvas, canvas_that_fits, copies_pixels, needed_box, resample
 from pairframe.alignment.similarity import Similarity
 from pairframe.errors import AlignError
 from pairframe.masks import Mask
@@ -110,8 +110,13 @@ class Pose:
         """The same pose with scale 1. `iou_after` stays that of the fit."""
         return replace(self, change=self.change.without_scale())
 
-    def canvas_for(self, mask: Mask) -> tuple[tuple[int, int], tuple[int, int]]:
+    def canvas_for(self, mask: Mask, *, samples: int = SAMPLES) -> tuple[tuple[int, int], tuple[int, int]]:
         """The smallest canvas on which both the source and the moved mask fit.
+
+        Parameters
+        ----------
+        samples : int
+            As for `resample`.
 
         Returns
         -------
@@ -120,7 +125,7 @@ class Pose:
         """
         if mask.is_empty:
             return self.source_canvas.shape_hw, self.source_canvas.origin_yx
-        box = needed_box(mask.values, self._px_of(mask), self.change, self.source_canvas)
+        box = needed_box(mask.values, self._px_of(mask), self.change, self.source_canvas, samples)
         found = canvas_that_fits(box, self.source_canvas)
         return found.shape_hw, found.origin_yx
 

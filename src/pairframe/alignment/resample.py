@@ -21,6 +21,10 @@ _EXACT = 1e-11
 # A sample this little beyond the last pixel is there by rounding, which depends on the origin of the canvas; px.
 _ROUNDING = 1e-9
 _MOST_SAMPLES = 64  # per side of a pixel
+SAMPLES = 2  # per pixel of the canvas and side
+# For a strain: turned by 41 degrees, the inside of a mask has ripples of 0.8 % with 2 x 2 samples and of 0.3 %, much shorter
+# than a blur, with 4 x 4. The strain of that turn falls from 0.0024 to 0.0003.
+FINE_SAMPLES = 4
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,14 @@ class _PixelMap:
 
     matrix: Float
     offset: Float
+    samples: int = SAMPLES
 
     @classmethod
-    def of(cls, change: Similarity, px: float, canvas: Canvas) -> _PixelMap:
+    def of(cls, change: Similarity, px: float, canvas: Canvas, samples: int = SAMPLES) -> _PixelMap:
         matrix = change.matrix * (px / canvas.px)
         half = np.array([0.5, 0.5])
         offset = matrix @ half + change.offset_yx_um / canvas.px - half + np.array(canvas.origin_yx)
-        return cls(matrix, offset)
+        return cls(matrix, offset, samples)
 
     @property
     def is_exact(self) -> bool:
@@ -65,8 +70,8 @@ class _PixelMap:
 
     @property
     def samples_per_side(self) -> int:
-        """Two per pixel of the canvas and side, so that magnified pixels leave no gaps."""
-        return max(2, math.ceil(2 * math.sqrt(abs(np.linalg.det(self.matrix))) - 1e-9))
+        """Two or more per pixel of the canvas and side, so that magnified pixels leave no gaps."""
+        return max(self.samples, math.ceil(self.samples * math.sqrt(abs(np.linalg.det(self.matrix))) - 1e-9))
 
     def box(self, spans: Int, rounding: float = 0.0) -> tuple[int, int, int, int]:
         """First and last row, first and last column that the positive pixels of an image with these spans need.
@@ -87,15 +92,19 @@ class _PixelMap:
         return int(low[0]), int(high[0]), int(low[1]), int(high[1])
 
 
-def needed_box(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas) -> tuple[int, int, int, int]:
+def needed_box(
+    values: NDArray[Any], px: float, change: Similarity, canvas: Canvas, samples: int = SAMPLES
+) -> tuple[int, int, int, int]:
     """First and last row, first and last column of `canvas` (extended at will) that a moved image touches.
 
     Parameters
     ----------
     values : (H, W)
         Not empty.
+    samples : int
+        As for `resample`.
     """
-    return _PixelMap.of(change, px, canvas).box(row_spans(values))
+    return _PixelMap.of(change, px, canvas, samples).box(row_spans(values))
 
 
 def canvas_that_fits(box: tuple[int, int, int, int], canvas: Canvas) -> Canvas:
@@ -111,7 +120,15 @@ def copies_pixels(px: float, change: Similarity, canvas: Canvas) -> bool:
 
 
 @announced
-def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas, factor: float = 1.0) -> Float:
+def resample(
+    values: NDArray[Any],
+    px: float,
+    change: Similarity,
+    canvas: Canvas,
+    factor: float = 1.0,
+    *,
+    samples: int = SAMPLES,
+) -> Float:
     """Move an image and put it on another canvas.
 
     Every pixel is divided into 2 x 2 samples (more if the pixels of the canvas are smaller), and each gives its mass to
@@ -125,6 +142,8 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
         Side of its pixels, in the units of `canvas`.
     factor : float
         Multiplies all mass.
+    samples : int
+        Per pixel and side. More of them leave weaker ripples inside a turned object.
 
     Returns
     -------
@@ -139,11 +158,11 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
     spans = row_spans(values)
     if not (spans[:, 1] >= 0).any():
         return np.zeros(canvas.shape_hw)
-    pixel_map = _PixelMap.of(change, px, canvas)
+    pixel_map = _PixelMap.of(change, px, canvas, samples)
     if pixel_map.samples_per_side > _MOST_SAMPLES:
         raise AlignError(
-            f"pixels that are magnified by at most {_MOST_SAMPLES // 2}",
-            f"a factor of {pixel_map.samples_per_side / 2:.3g}",
+            f"pixels that are magnified by at most {_MOST_SAMPLES // samples}",
+            f"a factor of {pixel_map.samples_per_side / samples:.3g}",
             "use a canvas with larger pixels",
         )
     _require_fit(pixel_map.box(spans, _ROUNDING), canvas)
@@ -162,13 +181,15 @@ def resample(values: NDArray[Any], px: float, change: Similarity, canvas: Canvas
     return out
 
 
-def splat_weights(yx: Int, px: float, change: Similarity, canvas: Canvas) -> tuple[Int, Float]:
+def splat_weights(yx: Int, px: float, change: Similarity, canvas: Canvas, samples: int = SAMPLES) -> tuple[Int, Float]:
     """The pixels onto which `resample` divides each pixel, and the parts that they get.
 
     Parameters
     ----------
     yx : (n, 2)
         Rows and columns of the pixels, with sides of `px`.
+    samples : int
+        As for `resample`.
 
     Returns
     -------
@@ -177,14 +198,14 @@ def splat_weights(yx: Int, px: float, change: Similarity, canvas: Canvas) -> tup
     weights : (n, k)
         Each pixel's sum to 1.
     """
-    pixel_map = _PixelMap.of(change, px, canvas)
+    pixel_map = _PixelMap.of(change, px, canvas, samples)
     if pixel_map.is_exact:
         pixels = yx @ np.rint(pixel_map.matrix).astype(np.intp).T + np.rint(pixel_map.offset).astype(np.intp)
         return pixels[:, None], np.ones((len(yx), 1))
     side = pixel_map.samples_per_side
     within = (np.arange(side) + 0.5) / side - 0.5
-    samples = np.stack(np.meshgrid(within, within, indexing="ij"), axis=-1).reshape(-1, 2)
-    moved = (yx[:, None] + samples) @ pixel_map.matrix.T + pixel_map.offset
+    places = np.stack(np.meshgrid(within, within, indexing="ij"), axis=-1).reshape(-1, 2)
+    moved = (yx[:, None] + places) @ pixel_map.matrix.T + pixel_map.offset
     corner = np.floor(moved)
     part = moved - corner
     steps = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import ndimage
 
 from pairframe.alignment.landmarks import checked_landmark
@@ -17,11 +17,11 @@ from pairframe.frame import Box, tight_box
 from pairframe.masks import Mask
 from pairframe.masks.pieces import label_pieces
 from pairframe.results import TransportResult
+from pairframe.results.coverage import covered
 from pairframe.types import Bool, Float
 from pairframe.units import Units
 
 FEWEST_PX = 60
-LEAST_COVERAGE = 0.5  # of a pixel that belongs to the body
 LEAST_ELONGATION = 2.2  # length over mean width; a disc has 1.3, a square 2 along its diagonal
 MOST_IN_OTHER_PIECES = 0.02  # of the pixels
 LEAST_HEAD_OFFSET = 0.03  # of the thick part from the middle, in units of S
@@ -154,7 +154,7 @@ def body_axis(
     elif not isinstance(mask, Mask):
         mask = Mask.from_array(mask)
     px_size_um = mask.image_px_size_um
-    on = _counted(mask.values, mask.is_area)
+    on = covered(mask.values, is_area=mask.is_area)
     box = tight_box(on)
     if box is None:
         raise AxisError("a mask with an object", "an empty mask", "leave it out, or check the segmentation", "mask")
@@ -194,13 +194,7 @@ def body_axis(
 def mask_of(result: TransportResult, side: Literal["source", "target"]) -> Mask:
     """The pixels of one mask of a result of images that belong to the body, on its canvas."""
     mass = result.transform.rasterize_to_canon(result.work.mass_source if side == "source" else result.work.mass_target)
-    return Mask.from_array(_counted(mass, result.config.mass.is_area), px_size_um=result.units.px_size_um)
-
-
-def _counted(values: NDArray[Any], is_area: bool) -> Bool:
-    """Pixels that count: those at least half covered, as outlines of moved masks are grey; all with mass if it is no area."""
-    on: Bool = values >= LEAST_COVERAGE if is_area else values > 0
-    return on
+    return Mask.from_array(covered(mass, is_area=result.config.mass.is_area), px_size_um=result.units.px_size_um)
 
 
 def _one_piece(on: Bool) -> Bool:

@@ -13,6 +13,7 @@ from pairframe import checks
 from pairframe.axis.body_axis import BodyAxis, body_axis
 from pairframe.errors import AxisError
 from pairframe.results import TransportResult
+from pairframe.results.coverage import covered_work_px
 from pairframe.results.strain_maps import areal_expansion, without_rim
 from pairframe.types import Float
 
@@ -152,10 +153,12 @@ class _Pixels:
 
     @property
     def from_outline_um(self) -> Float:
-        """(n,): distance from the outline of the source, negative inside; from its pixel edges."""
-        source = np.pad(self._result.work.mass_source > 0, 1)
+        """(n,): distance from the outline of the source, negative inside; from the edges of the pixels that count."""
+        source = np.pad(covered_work_px(self._result, "source"), 1)
         if not source.any():
-            raise AxisError("a source with an outline", "an empty source", 'use by="centre"', "by")
+            is_empty = not self._result.work.mass_source.any()
+            got = "an empty source" if is_empty else "one without a work pixel that is at least half covered"
+            raise AxisError("a source with an outline", got, 'use by="centre"', "by")
         inside, outside = (ndimage.distance_transform_edt(on) - 0.5 for on in (source, ~source))
         signed = np.where(source, -inside, outside)[1:-1, 1:-1]
         distance: Float = signed[self._on] * self._result.transform.work_px_size_um

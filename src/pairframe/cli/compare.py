@@ -16,6 +16,7 @@ from pairframe.axis.profile import RadialBy
 from pairframe.axis.table import PROFILES_NAME, RADIAL_NAME
 from pairframe.cli.compare_options import CompareOptions
 from pairframe.cli.flows import flows_between_masks, region_labels
+from pairframe.cli.images_only import refuse_pair_of_volumes
 from pairframe.cli.output import Draft, check_new_folder, drafted
 from pairframe.cli.profiles import check_profiles, head_of, write_pair_profiles
 from pairframe.cli.summary import as_table, headline, summary_json, summary_lines
@@ -124,6 +125,15 @@ class CompareJob:
 
 def run_compare(job: CompareJob, *, as_json: bool = False, quiet: bool = False) -> None:
     """Compare, keep, draw, tell; exit code 1 when the answer is not certified."""
+    refuse_pair_of_volumes(
+        job.source,
+        job.target,
+        job.config,
+        axis=job.with_axis,
+        radial=job.radial,
+        regions=job.regions,
+        sweep=job.with_sweep,
+    )
     check_new_folder(job.out, overwrite=job.overwrite)
     with activity(quiet=quiet) as now:
         started = time.perf_counter()
@@ -207,6 +217,7 @@ def _write(
                 job.out,
                 title=_title(job, store),
                 summaries={job.pair_id: summary},
+                results={job.pair_id: result},
                 sweeps=None if found is None else {job.pair_id: found},
                 progress=now.step,
             )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from pairframe.cli.output import Draft, check_writable, drafted
 from pairframe.cli.summary import pairs_table
 from pairframe.cli.terminal import activity, output, print_places, say
 from pairframe.errors import PairframeError
 from pairframe.masks import Mask
+from pairframe.masks.pieces import typical_length
 from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.report.figures import write_movie
@@ -41,10 +43,14 @@ def run_volume_demo(out: Path, *, quiet: bool = False) -> None:
     store = ResultStore(out)
     with activity(quiet=quiet) as now:
         results: dict[str, tuple[TransportResult, float]] = {}
+        # One reach for all pairs, as in a run.
+        units = next(iter(masks.values())).units
+        lengths = [typical_length(mask.values, spacing=units.spacing) for mask in masks.values()]
+        config = TransportConfig(reach_um=units.px_size * median(lengths), debug=True)
         for k, pair_id in enumerate(PAIR_IDS):
             now.step("comparing", k, len(PAIR_IDS), pair_id)
             started = time.perf_counter()
-            result = compare(masks[names[k]], masks[names[k + 1]], TransportConfig(debug=True))
+            result = compare(masks[names[k]], masks[names[k + 1]], config)
             results[pair_id] = result, time.perf_counter() - started
         kept: Draft | None = None
         try:

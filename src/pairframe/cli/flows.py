@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from pairframe.cli.terminal import say
 from pairframe.cohort import MaskRef, PairTask
-from pairframe.errors import ArgumentError, ManifestError, PairframeError, StoreError
+from pairframe.errors import ManifestError, PairframeError, StoreError
 from pairframe.masks import Mask, read_mask
-from pairframe.masks.io import canvas_shape, read_labels
+from pairframe.masks.headers import canvas_shape
+from pairframe.masks.io import read_labels
 from pairframe.masks.pieces import label_pieces
 from pairframe.parallel.in_order import in_order
 from pairframe.problem import TransportConfig
 from pairframe.regions import flow_table
-from pairframe.regions.keep import keep_flows, read_flows
+from pairframe.regions.keep import keep_flows, read_flows, with_names
 from pairframe.regions.labels import checked_labels, require_canvas
 from pairframe.regions.own_labels import OWN, labels_of_mask
 from pairframe.results import ResultStore, TransportResult
@@ -33,10 +34,6 @@ Labels = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 def region_labels(source: str, target: str, regions: tuple[str, str], config: TransportConfig) -> Labels:
     """Label images of source and target: those named, or the labels of the masks themselves ("own")."""
-    if config.volume:
-        raise ArgumentError(
-            "images with --regions", "volumes", "flows between labels are for images; leave it out", "regions"
-        )
     found = []
     for name, mask, side in zip(regions, (source, target), ("source", "target"), strict=True):
         is_own = name == OWN
@@ -114,7 +111,7 @@ def _flows_of_task(
         found = [_of_structures(mask, own, regions) for mask, own in zip(masks, task.structures, strict=True)]
     else:
         found = [label_pieces(mask.values > 0)[0] for mask in masks]
-    return flow_table(result, *found, masks=None if config.mass.is_area else masks)
+    return with_names(flow_table(result, *found, masks=None if config.mass.is_area else masks), regions)
 
 
 def _of_structures(mask: Mask, structures: Mapping[str, MaskRef], regions: Sequence[str]) -> NDArray[np.integer]:

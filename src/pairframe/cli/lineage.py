@@ -12,10 +12,12 @@ import typer
 from numpy.typing import NDArray
 
 from pairframe import files
+from pairframe.cli.images_only import refuse_volumes_to_follow
 from pairframe.cli.output import check_writable, names_in
 from pairframe.cli.terminal import activity, output, print_places, say, uninterrupted
 from pairframe.errors import OutputError
-from pairframe.masks.io import count_pages, read_labels
+from pairframe.masks.headers import count_pages
+from pairframe.masks.io import read_labels
 from pairframe.masks.spec import parse_spec
 from pairframe.plain_json import plain
 from pairframe.problem import TransportConfig
@@ -66,6 +68,7 @@ def run_lineage(job: LineageJob, *, as_json: bool = False, quiet: bool = False) 
             f"{str(job.out)!r}, which holds {ascii(found_names[0])[:80]}",
             "choose another folder with --out",
         )
+    refuse_volumes_to_follow(job.stack, job.config)
     with activity(quiet=quiet) as now:
         now.step("reading")
         frames, px_size_um = read_frames(job.stack)

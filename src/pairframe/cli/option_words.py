@@ -20,8 +20,8 @@ HELP = {
     "moved_share": "The same as a share of the smaller mask, 0 to 1.",
     "px_size_um": "Side of a pixel, µm, or sides Z,Y,X of a voxel; overrides the files. If no pixel size is known, lengths are in "
     "pixels.",
-    "volume": "The planes of a stack are one volume (z, y, x). Without it a stack is a series of images, unless OME or NIfTI "
-    "metadata say that it is a volume.",
+    "volume": "Whether the planes of a stack are one volume (z, y, x), or images. If neither is given, a stack is a volume only if OME "
+    "or NIfTI metadata say so.",
     "mass_mode": f"Mass of a pixel: {', '.join(MASS_MODES[:-1])} or {MASS_MODES[-1]}.",
     "penalty": "What growth means. partial: least motion, new mass appears where no mass can have come from within reach. "
     "balanced: all mass moves; with --normalization each, even growth. kl: even growth if the reach is long. tv: as partial, "

@@ -167,6 +167,7 @@ def _shown_default(field: Field[Any]) -> str:
             "blur_um": "2 pixels",
             "reach_um": "typical length of the objects",
             "px_size_um": "from the files",
+            "volume": "from the files",
             "rim_um": "1 pixel",
             "rim_correlation_um": "10 times --rim-um",
         }

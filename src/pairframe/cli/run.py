@@ -12,6 +12,7 @@ from pairframe.axis.table import PROFILES_NAME, RADIAL_NAME
 from pairframe.cli.arguments import arguments_for
 from pairframe.cli.columns import column_map
 from pairframe.cli.flows import write_cohort_flows
+from pairframe.cli.images_only import refuse_for_volumes
 from pairframe.cli.profiles import check_profiles, write_cohort_profiles
 from pairframe.cli.run_options import RunOptions
 from pairframe.cli.terminal import say, visible
@@ -36,10 +37,17 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
     manifest, columns = options.one_manifest(), column_map(vars(options), _structures(options))
     wanted = {"axis": options.axis, "axis_head": options.axis_head, "bins": options.bins, "radial": options.radial}
     check_profiles(**wanted)  # type: ignore[arg-type]
+    tasks = read_tasks(manifest, options.pairing, options.axes, columns, config.volume)
+    refuse_for_volumes(
+        tasks,
+        config,
+        axis=options.axis,
+        radial=options.radial,
+        regions=options.regions,
+        region=options.region,
+    )
     if options.dry_run:
-        tasks = with_frame_interval(
-            read_tasks(manifest, options.pairing, options.axes, columns), options.frame_interval_min
-        )
+        tasks = with_frame_interval(tasks, options.frame_interval_min)
         _print_pairs(tasks)
         for notice in dict.fromkeys(notice for task in tasks for notice in task.notices):
             typer.echo(f"{notice.severity:<10} {visible(str(notice))}")
@@ -50,7 +58,7 @@ def run_run(options: RunOptions, config: TransportConfig) -> None:
         with shown_progress(quiet=options.quiet) as show:
             arguments = arguments_for(run_cohort, options, "manifest")
             summary = run_cohort(manifest, config=config, columns=columns, progress=show, **arguments)
-            tasks, jobs = read_tasks(manifest, options.pairing, options.axes, columns), options.jobs or n_cores()
+            jobs = options.jobs or n_cores()
             if options.regions or options.region:
                 write_cohort_flows(tasks, options.out, config, options.region, jobs=jobs)
             write_cohort_profiles(tasks, options.out, show, jobs=jobs, **wanted)  # type: ignore[arg-type]

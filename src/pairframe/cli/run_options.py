@@ -51,7 +51,7 @@ class RunOptions:
         str | None,
         typer.Option(
             metavar="LETTERS",
-            help="Axes of a stack in order, such as TYX or TZYX: T is time, others make separate series. Default: from the file.",
+            help="Axes of a stack in order, such as TYX or TZYX: T is time, Z with --volume is depth, others make separate series. Default: from the file.",
         ),
     ] = None
     mask_column: MaskColumn = None

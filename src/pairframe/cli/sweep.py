@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pairframe import files
+from pairframe.cli.images_only import refuse_pair_of_volumes
 from pairframe.cli.output import check_writable, names_in
 from pairframe.cli.terminal import activity, output, print_places, say, uninterrupted, visible
 from pairframe.errors import ArgumentError, StoreError
@@ -43,6 +44,7 @@ class SweepJob:
 def run_sweep(job: SweepJob, *, as_json: bool = False, quiet: bool = False) -> None:
     """Sweep, write and print; exit code 1 if a comparison did not converge."""
     reaches, blurs = parsed_lengths(job.reach_um, "reach_um"), parsed_lengths(job.blur_um, "blur_um")
+    refuse_pair_of_volumes(job.source, job.target, job.config, sweep=True)
     _check_folder(job)
     with activity(quiet=quiet or as_json) as now:
         now.step("comparing")

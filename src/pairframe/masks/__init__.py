@@ -4,15 +4,8 @@ It must not know about pairs, frames, grids or transport.
 """
 
 from pairframe.masks.clean import clean_mask
-from pairframe.masks.io import (
-    canvas_shape,
-    count_pages,
-    list_labels,
-    positive_ids,
-    read_labels,
-    read_mask,
-    stack_header,
-)
+from pairframe.masks.headers import canvas_shape, count_pages, stack_header
+from pairframe.masks.io import list_labels, positive_ids, read_labels, read_mask
 from pairframe.masks.mask import Mask
 from pairframe.masks.mass import MassMode, mass_density
 from pairframe.masks.rle import CocoRle

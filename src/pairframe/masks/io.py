@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairframe.errors import FileError, MaskError
 from pairframe.masks.arrays import MAX_PIXELS, channels_hint, looks_like_channels_last
 from pairframe.masks.mask import Mask
-from pairframe.masks.readers import FORMATS, OUTLINES, ImageSource, SizeYX
+from pairframe.masks.readers import FORMATS, OUTLINES, ImageSource, SizeYX, format_suffix
 from pairframe.masks.readers.outlines import open_outlines
 from pairframe.masks.spec import Label, MaskSpec, parse_spec, path_exists
 from pairframe.masks.volumes import is_volume, read_planes, volume_hint, voxel_size_um
@@ -90,11 +90,11 @@ def read_mask(
 
 
 def read_labels(
-    path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS
+    path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS, volume: bool = False
 ) -> tuple[NDArray[Any], float | None]:
-    """Return a label image, (H, W) integers, and its pixel size in micrometres or None."""
+    """Return a label image, (H, W) integers, and its pixel size in micrometres or None; with `volume`, (Z, Y, X) integers and None."""
     spec = parse_spec(path).narrowed(page, None)
-    values, px_size_um, _ = _read_page(spec, max_pixels, ids=True, volume=False)
+    values, px_size_um, _ = _read_page(spec, max_pixels, ids=True, volume=volume, is_size_known=volume)
     return _as_labels(values, spec), None if px_size_um is None else Units(px_size_um).px_size
 
 
@@ -103,27 +103,9 @@ def list_labels(path: PathOrSpec, *, page: int | None = None, max_pixels: int = 
     return positive_ids(read_labels(path, page=page, max_pixels=max_pixels)[0])
 
 
-def count_pages(path: PathOrSpec) -> int:
-    """Return the number of 2-D pages in the file; only its header is read."""
-    with _open(parse_spec(path)) as source:
-        return source.page_count
-
-
-def stack_header(path: PathOrSpec) -> tuple[tuple[int, ...], str | None]:
-    """Return the shape (..., H, W) and, if the file names them, the letters of its axes; only the header is read."""
-    with _open(parse_spec(path)) as source:
-        return source.shape, source.axes
-
-
-def canvas_shape(path: PathOrSpec, *, shape_hw: tuple[int, int] | None = None) -> tuple[int, int]:
-    """Return height and width of the pages in pixels; only the header is read. For `shape_hw` see `read_mask`."""
-    with _open(parse_spec(path), shape_hw) as source:
-        height, width = source.shape[-2:]
-        return int(height), int(width)
-
-
 @contextmanager
-def _open(spec: MaskSpec, shape_hw: tuple[int, int] | None = None) -> Iterator[ImageSource]:
+def open_source(spec: MaskSpec, shape_hw: tuple[int, int] | None = None) -> Iterator[ImageSource]:
+    """Open the file of a mask and read its header; outlines need the canvas, see `read_mask`."""
     if not path_exists(spec.path):
         raise FileError(
             "an existing file",
@@ -145,9 +127,7 @@ def _open(spec: MaskSpec, shape_hw: tuple[int, int] | None = None) -> Iterator[I
 
 
 def _opened(spec: MaskSpec, shape_hw: tuple[int, int] | None) -> AbstractContextManager[ImageSource]:
-    suffix = spec.path.suffix.lower()
-    if suffix == ".gz":
-        suffix = "".join(spec.path.suffixes[-2:]).lower()
+    suffix = format_suffix(spec.path)
     if suffix in OUTLINES:
         shape, px_size_yx_um = _canvas_beside(spec) if shape_hw is None else (shape_hw, None)
         return open_outlines(OUTLINES[suffix], spec.path, spec.inner, shape, px_size_yx_um)
@@ -168,7 +148,7 @@ def _canvas_beside(spec: MaskSpec) -> tuple[tuple[int, int], SizeYX | None]:
     for suffix in _IMAGES_BESIDE:
         image = spec.path.with_name(f"{spec.path.stem}{suffix}")
         if path_exists(image):
-            with _open(MaskSpec(image)) as source:
+            with open_source(MaskSpec(image)) as source:
                 height, width = source.shape[-2:]
                 return (int(height), int(width)), source.px_size_yx_um(0)
     raise FileError(
@@ -190,7 +170,7 @@ def _read_page(
     is_size_known: bool = False,
 ) -> tuple[NDArray[Any], PxSize | None, bool]:
     """Decode the chosen page or volume, after checking all of the header; its pixel size, and whether it is a coverage."""
-    with _open(spec, shape_hw) as source:
+    with open_source(spec, shape_hw) as source:
         if density and not ids and source.instead_of_labels is not None:
             raise FileError(
                 "the inner path of the image that holds the density",

@@ -15,14 +15,23 @@ from pairframe.masks.spec import MaskSpec
 from pairframe.units import PxSize
 
 _BYTES_PER_VOXEL = 8  # float64
-_NOT_DEPTH = {"T": "time points", "C": "channels", "S": "samples"}
+NOT_DEPTH = {"T": "time points", "C": "channels", "S": "samples"}
 
 
 def is_volume(source: ImageSource, spec: MaskSpec, said: bool | None) -> bool:
     """Whether to read a volume: as the user said, else if the metadata say that the file is just one, and no page was chosen."""
     if said is not None:
         return said
-    return source.is_volume and spec.page is None and source.shape[-3] > 1 and math.prod(source.shape[:-3]) == 1
+    if not source.is_volume or source.shape[-3] == 1:
+        return False
+    is_one = math.prod(source.shape[:-3]) == 1
+    if spec.page is not None and not is_one:
+        raise FileError(
+            "a choice between volumes and images",
+            f"number {spec.page} of {str(spec)!r}, which holds volumes: a volume or a plane may be meant",
+            "use volume=True (--volume) for that volume, or volume=False (--no-volume) for that plane",
+        )
+    return spec.page is None and is_one
 
 
 def volume_hint(source: ImageSource, page: int | None) -> str:
@@ -79,10 +88,10 @@ def read_planes(
 
 def _require_depth(source: ImageSource, spec: MaskSpec) -> None:
     axis = None if source.axes is None else source.axes[-3]
-    if axis in _NOT_DEPTH and source.shape[-3] > 1:
+    if axis in NOT_DEPTH and source.shape[-3] > 1:
         raise MaskError(
             "planes of a volume",
-            f"{source.shape[-3]} {_NOT_DEPTH[axis]} in {str(spec)!r}, as its metadata say",
+            f"{source.shape[-3]} {NOT_DEPTH[axis]} in {str(spec)!r}, as its metadata say",
             f"compare two of them as images, such as {spec.path.name}@0 and {spec.path.name}@1 without volume=True "
             "(--volume), or correct the metadata",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pairframe.alignment import Canvas, Pose, PoseStatus, Similarity, align, resample
+from pairframe.alignment.resample import FINE_SAMPLES, SAMPLES
 from pairframe.masks import Mask, mass_density
 from pairframe.notices import Notice, warning
 from pairframe.problem import TransportConfig
@@ -47,18 +48,24 @@ def align_pair(
     if config.px_size_um is not None:
         source, target = (replace(mask, px_size_um=config.px_size_um) for mask in (source, target))
     pose = align(source, target, kind=config.align, allow_flip=config.allow_flip)
-    origin_yx = (0, 0)
+    samples, origin_yx = samples_of(config), (0, 0)
     if canvas_hw is None:
-        canvas_hw, origin_yx = pose.canvas_for(target)
+        canvas_hw, origin_yx = pose.canvas_for(target, samples=samples)
     canvas = Canvas(canvas_hw, pose.source_canvas.px, origin_yx)
     px = Units(target.px_size_um).px_size
     still = mass_density(source, config.mass_mode, source.px_size_um)
     moving = mass_density(target, config.mass_mode, target.px_size_um)
     if canvas != pose.source_canvas:
         still = resample(still, canvas.px, Similarity(), canvas)
-    moved = resample(moving, px, pose.change, canvas, _mass_factor(config, target, pose.scale * px / canvas.px))
+    factor = _mass_factor(config, target, pose.scale * px / canvas.px)
+    moved = resample(moving, px, pose.change, canvas, factor, samples=samples)
     pose = replace(pose, source_canvas=canvas)
     return AlignedPair(still, moved, pose, tuple(_notices(pose, source)))
+
+
+def samples_of(config: TransportConfig) -> int:
+    """How many samples per pixel and side a moved target is divided into."""
+    return FINE_SAMPLES if config.strain else SAMPLES
 
 
 def _mass_factor(config: TransportConfig, target: Mask, magnification: float) -> float:

@@ -17,12 +17,13 @@ from pairframe.pipeline.error_bars import error_bars
 from pairframe.pipeline.frame import frame_pair
 from pairframe.pipeline.maps import check_blur_of_strain, empty_maps, read_maps
 from pairframe.pipeline.memory import memory_notice
+from pairframe.pipeline.memory_rule import LARGE_PIXELS
 from pairframe.pipeline.moved_mass import with_moved_mass
 from pairframe.pipeline.plausibility import check_plausibility
 from pairframe.pipeline.read import DensityPair, MaskLike, read_pair
 from pairframe.pipeline.replicates import compare_replicates, is_replicated, read_replicates
 from pairframe.pipeline.result import build_empty_result, build_result
-from pairframe.pipeline.solve import LARGE_PIXELS, solve_pair
+from pairframe.pipeline.solve import solve_pair
 from pairframe.pipeline.start import carried_potentials, is_on_another_canvas
 from pairframe.problem import TransportConfig
 from pairframe.results import TransportResult

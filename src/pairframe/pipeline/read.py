@@ -18,9 +18,11 @@ from pairframe.errors import MaskError
 from pairframe.frame import GridTransform
 from pairframe.frame.pixel_size import shared_pixel_size
 from pairframe.masks import Mask, mass_density, read_mask
+from pairframe.masks.headers import volume_shape
 from pairframe.notices import Notice
 from pairframe.pipeline.align import align_pair
 from pairframe.pipeline.clean import cleaned, cleaning_notices
+from pairframe.pipeline.memory_check import check_canvas_memory, check_masks_memory
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
 from pairframe.units import PxSize
@@ -58,6 +60,7 @@ def read_pair(
     """Read both masks, settle their pixel size and apply the mass mode."""
     given = [as_mask(mask, config) for mask in (mask_a, mask_b)]
     config = volume_config(given, config)
+    check_masks_memory(given, config)
     masks = [cleaned(mask, config) for mask in given]
     done = [
         notice
@@ -89,19 +92,21 @@ def _with_pixel_size(config: TransportConfig, px_size_um: PxSize | None) -> Tran
 def volume_config(masks: Sequence[Mask], config: TransportConfig) -> TransportConfig:
     """The config, which says that the masks are volumes if they are; all of them or none must be."""
     kinds = {mask.volume for mask in masks}
-    if len(kinds) > 1 or (config.volume and kinds == {False}):
+    if len(kinds) > 1 or (config.volume is not None and kinds != {config.volume}):
         shapes = " and ".join(" x ".join(map(str, mask.values.shape)) for mask in masks)
         raise MaskError(
-            "two volumes, or two images", f"masks of {shapes} px", "compare images with images and volumes with volumes"
+            "two volumes, or two images",
+            f"masks of {shapes} px",
+            "compare images with images and volumes with volumes; volume=True (--volume) and False (--no-volume) must fit the masks",
         )
     return replace(config, volume=True) if kinds == {True} and not config.volume else config
 
 
 def volume_options(config: TransportConfig) -> dict[str, Any]:
     """Options of `read_mask` for a config: sides of a voxel win over metadata, which may miss an axis."""
-    if not config.volume:
-        return {}
-    return {"volume": True} | ({"px_size_um": config.px_size_um} if isinstance(config.px_size_um, tuple) else {})
+    return {"volume": config.volume} | (
+        {"px_size_um": config.px_size_um} if isinstance(config.px_size_um, tuple) else {}
+    )
 
 
 def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
@@ -110,5 +115,6 @@ def as_mask(mask: MaskLike, config: TransportConfig) -> Mask:
         return mask
     is_density = config.mass.takes_density
     if isinstance(mask, str | os.PathLike):
+        check_canvas_memory(volume_shape(mask, volume=config.volume), config)
         return read_mask(mask, density=is_density, **volume_options(config))
-    return Mask.from_array(mask, density=is_density, volume=config.volume)
+    return Mask.from_array(mask, density=is_density, volume=bool(config.volume))

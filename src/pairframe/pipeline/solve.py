@@ -12,13 +12,13 @@ from pairframe.maps import Divergence, divergence_of
 from pairframe.parallel.memory import return_freed_memory
 from pairframe.parallel.threads import n_threads
 from pairframe.pipeline.frame import WorkPair
+from pairframe.pipeline.memory_rule import LARGE_PIXELS
 from pairframe.pipeline.self_problem import SelfSolution, SelfStart, solve_self_problem
 from pairframe.problem import TransportProblem, state_problem
 from pairframe.types import Float
 
 SelfStarts = tuple[SelfStart, SelfStart]
-# Larger pairs are solved before their self-problems: two solves at once need the memory of both, and each uses all threads.
-LARGE_PIXELS = 1 << 20
+# Pairs larger than LARGE_PIXELS are solved before their self-problems: two solves at once need the memory of both.
 SMALL_PIXELS = 1 << 11  # to start a thread takes longer than it saves
 
 

@@ -85,8 +85,9 @@ class TransportConfig:
     rim_um, rim_correlation_um : float, optional
         Standard deviation of the outlines' position (default: one canonical pixel), and the distance along an outline over
         which its errors are alike (default: 10 times that). Giving one of them sets `error_bars`.
-    volume : bool
-        Whether masks with three axes are volumes (z, y, x); three sides of a voxel say so too. See the page "Volumes".
+    volume : bool, optional
+        Whether masks with three axes are volumes (z, y, x). None: as the metadata of files say; three sides of a voxel say so
+        too. False: a stack is a series of images, whatever its metadata say. See the page "Volumes".
 
     Notes
     -----
@@ -133,7 +134,7 @@ class TransportConfig:
     error_bars: bool = False
     rim_um: float | None = None
     rim_correlation_um: float | None = None
-    volume: bool = False
+    volume: bool | None = None
 
     def __post_init__(self) -> None:
         self._check_scales()
@@ -149,8 +150,8 @@ class TransportConfig:
         self._check_crop()
         if self.px_size_um is not None:
             self._set("px_size_um", checked_px_sides(self.px_size_um))
-        if isinstance(self.px_size_um, tuple):
-            self._set("volume", True)
+        if self.volume is not None:
+            self._set("volume", checks.boolean(self.volume, "volume", error=ConfigError))
         with checks.naming("mass_mode"):
             self._set("mass_mode", str(MassMode.parse(self.mass_mode)))
         checks.choice(self.normalization, "normalization", NORMALIZATIONS, error=ConfigError)
@@ -175,7 +176,6 @@ class TransportConfig:
             "largest",
             "fill_holes",
             "error_bars",
-            "volume",
         ):
             self._set(name, checks.boolean(getattr(self, name), name, error=ConfigError))
         self._check_strain()
@@ -289,6 +289,11 @@ class TransportConfig:
 
     def _check_volume(self) -> None:
         """Refuse what is for images only."""
+        if isinstance(self.px_size_um, tuple):
+            if self.volume is False:
+                fix = "give one number for images, or leave out volume=False (--no-volume)"
+                raise ConfigError("one pixel size for images", f"three, {self.px_size_um}", fix, "px_size_um")
+            self._set("volume", True)
         for name, (plain, instead) in _IMAGES_ONLY.items():
             if self.volume and getattr(self, name) != plain:
                 raise ConfigError(

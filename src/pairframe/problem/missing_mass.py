@@ -95,10 +95,11 @@ def _slope(g: Float, on: Bool, spacing: tuple[float, ...]) -> Float:
         step = np.diff(known, axis=axis) / length
         has_step = np.isfinite(step)
         step[~has_step] = 0.0
-        before, after = ([(0, 0)] * g.ndim for _ in range(2))
-        before[axis], after[axis] = (1, 0), (0, 1)
-        total = np.pad(step, before) + np.pad(step, after)
-        n_steps = np.pad(has_step, before).astype(np.int8) + np.pad(has_step, after)
+        total, n_steps = np.zeros(g.shape), np.zeros(g.shape, np.int8)
+        for first in (0, 1):  # the step belongs to the pixels on both sides of it
+            place = (slice(None),) * axis + (slice(first, first + step.shape[axis]),)
+            total[place] += step
+            n_steps[place] += has_step
         slopes.append(total[on] / np.maximum(n_steps[on], 1))
     return np.stack(slopes, axis=1)
 
@@ -111,11 +112,15 @@ def _places(position: Float, side: float, shape: tuple[int, ...]) -> Index:
 
 def _sums(place: Index, shape: tuple[int, ...], mass: Float, position: Float, log_reference: Float) -> Float:
     """Per cell: mass, its product with the squared position, with ``log(mass/reference)``, and with each coordinate."""
-    log_ratio = np.log(np.maximum(mass, 1e-300)) - log_reference
-    square = reduce(np.add, (x**2 for x in position.T))
-    weights = [mass, mass * square, mass * log_ratio, *(mass * x for x in position.T)]
     n_cells = math.prod(shape)
-    return np.stack([np.bincount(place, weight, n_cells).reshape(shape) for weight in weights])
+
+    def summed(values: Float) -> Float:
+        return np.asarray(np.bincount(place, values, n_cells), dtype=np.float64).reshape(shape)
+
+    square = reduce(np.add, (x**2 for x in position.T))
+    log_ratio = np.log(np.maximum(mass, 1e-300)) - log_reference
+    along = (summed(mass * x) for x in position.T)
+    return np.stack([summed(mass), summed(mass * square), summed(mass * log_ratio), *along])
 
 
 def _matched(cells_a: Float, cells_b: Float, eps: float, metric: str, most: float) -> tuple[Float, float]:

@@ -92,10 +92,13 @@ def _spacing(transform: GridTransform, epsilon: float) -> tuple[float, ...]:
 
 
 def scales_of(transform: GridTransform, config: TransportConfig) -> Scales:
-    """The units of a comparison. An axis of one pixel, along which nothing can move, has no say in the default blur."""
+    """The units of a comparison. An axis of one pixel, along which nothing can move, has no say in the default blur.
+
+    Pixels are those of the canvas: the default blur is the same at any downsample factor.
+    """
     units = transform.units
     spacing = tuple(
-        side for side, n in zip(units.spacing, transform.work_valid_box_yx.shape, strict=True) if n > 1 and side > 1.0
+        side for side, n in zip(units.spacing, transform.pair_crop_box_yx.shape, strict=True) if n > 1 and side > 1.0
     )
     return Scales(units.px_size, transform.downsample_factor, config.coord_scale, config.metric, spacing)
 

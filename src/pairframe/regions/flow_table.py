@@ -15,6 +15,7 @@ from pairframe.errors import ArgumentError
 from pairframe.maps import Flows, PlanOperator, flows_between
 from pairframe.maps.flows import NEGLIGIBLE
 from pairframe.masks import Mask, mass_density
+from pairframe.pipeline.align import samples_of
 from pairframe.problem import Partial, state_problem
 from pairframe.regions.labels import (
     CREATED,
@@ -31,6 +32,9 @@ from pairframe.types import Float, Int
 if TYPE_CHECKING:
     import pandas as pd
 
+# Of the blur: the mass that a plan at rest carries one way across a unit of border. Along one axis, it spreads mass with a
+# standard deviation s of blur / sqrt(2), so s / sqrt(2 pi).
+BLUR_EXCHANGE = 0.282
 FLOW_COLUMNS = ("source_label", "target_label", "mass", "dy_um", "dx_um", "distance_um", "area_um2")
 
 
@@ -72,8 +76,8 @@ def flow_table(
 
     Notes
     -----
-    The plan is blurred: labels that touch exchange about 0.3 times the blur times the length of their common border, even if
-    nothing moves. Flows below 1e-12 of the smaller label are left out.
+    The plan is blurred: labels that touch exchange about 0.28 times the blur times the length of their common border, each
+    way, even if nothing moves. Flows below 1e-12 of the smaller label are left out.
     """
     return flows_of(result, source_labels, target_labels, masks=masks).to_frame()
 
@@ -213,7 +217,8 @@ def _shares_of(
         source = on_source_canvas(source, pose, "source_labels")
         own = None if densities[0] is None else on_source_canvas(densities[0], pose, "source_labels")
         assert densities[1] is not None
-        moved = moved_region_shares(target, work.mass_target, transform, densities[1], pose, "target_labels")
+        samples = samples_of(result.config)
+        moved = moved_region_shares(target, work.mass_target, transform, densities[1], pose, "target_labels", samples)
         return region_shares(source, work.mass_source, transform, own if is_pooled else None, "source_labels"), moved
     return (
         region_shares(source, work.mass_source, transform, densities[0], "source_labels"),

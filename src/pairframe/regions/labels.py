@@ -49,7 +49,7 @@ def checked_labels(given: ArrayLike, name: str) -> NDArray[np.integer]:
         raise MaskError(
             f"{name} to be one label image (height, width)",
             f"an array of shape {labels.shape}",
-            "choose one frame, such as stack[0] (FILE@PAGE on the command line)",
+            "choose one frame, such as stack[0] (FILE@PAGE on the command line); labels of volumes are not supported yet",
             name,
         )
     if labels.dtype == np.bool_:
@@ -123,7 +123,13 @@ def region_shares(
 
 
 def moved_region_shares(
-    labels: NDArray[np.integer], mass_work: Float, transform: GridTransform, density: Float, pose: Pose, name: str
+    labels: NDArray[np.integer],
+    mass_work: Float,
+    transform: GridTransform,
+    density: Float,
+    pose: Pose,
+    name: str,
+    samples: int,
 ) -> RegionShares:
     """The shares of the labels of a target that was moved by a pose.
 
@@ -133,6 +139,8 @@ def moved_region_shares(
     ----------
     labels, density : (Ht, Wt)
         On the target's own canvas; mass per pixel as it arrives on the source's.
+    samples : int
+        Per pixel and side, with which the target was moved.
     """
     require_canvas(labels, pose.target_canvas.shape_hw, name)
     used = (labels > 0) & (density > 0)
@@ -142,7 +150,7 @@ def moved_region_shares(
     pixels, columns, amounts = [], [], []
     for first in range(0, max(len(yx), 1), _CHUNK_PIXELS):
         part = slice(first, first + _CHUNK_PIXELS)
-        at, weights = splat_weights(yx[part], px, pose.change, pose.source_canvas)
+        at, weights = splat_weights(yx[part], px, pose.change, pose.source_canvas, samples)
         place = np.floor_divide(at - crop, transform.downsample_factor) + np.array(transform.work_pad_offsets_yx)
         inside = ((place >= 0) & (place < np.array(transform.work_shape_hw))).all(axis=-1) & (weights > 0)
         pixels.append(np.ravel_multi_index(tuple(place[inside].T), transform.work_shape_hw))

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 # Of the typical length of the objects. Measured on crowded scenes: with a longer reach, the mass of a cell that vanishes
 # moves on through its neighbours to where mass is needed, and takes their identities along.
 _REACH = 0.5
+# Motion shared with neighbours that were linked wrongly at first shows only in a later look.
+_MOST_LOOKS = 4
+_SAME_PX = 1  # a motion that changed by no more is not worth another look
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,28 +131,34 @@ def lineage(
     config = _with_reach(replace(config, px_size_um=px_size_um), measured)
     pairs = list(pairwise(images))
     flows, unsolved = _flows_between_frames(pairs, config, jobs, progress)
-    motions: dict[int, Int] = {}
-    for frame, one in enumerate(flows):
-        motion = shared_motion_px(
-            measured[frame],
-            measured[frame + 1],
-            links_of(one, frame, rule),
-            units.px_size,
-            is_aligned=config.align != "none",
-        )
-        if motion is not None:
-            motions[frame] = motion
-    moved = [
-        (moved_labels(images[frame], measured[frame]["label"].to_numpy(), motion), images[frame + 1])
-        for frame, motion in motions.items()
-    ]
-    second, unsolved_second = _flows_between_frames(moved, config, jobs, progress, n_before=len(pairs))
-    for number, (frame, motion) in enumerate(motions.items()):
-        # A motion that does not explain more of the mass is not shared.
-        if second[number].mass.sum() > flows[frame].mass.sum():
-            by_label = dict(zip(measured[frame]["label"].tolist(), (motion * units.px_size).tolist(), strict=True))
-            flows[frame] = second[number].after_motion(by_label)
-            unsolved = unsolved - {frame} | ({frame} if number in unsolved_second else set())
+    known: dict[int, Int] = {}
+    frames_left, n_before = list(range(len(flows))), len(pairs)
+    for _ in range(_MOST_LOOKS - 1):
+        motions: dict[int, Int] = {}
+        for frame in frames_left:
+            motion = shared_motion_px(
+                measured[frame],
+                measured[frame + 1],
+                links_of(flows[frame], frame, rule),
+                units.px_size,
+                is_aligned=config.align != "none",
+            )
+            if motion is not None and (frame not in known or np.abs(motion - known[frame]).max() > _SAME_PX):
+                motions[frame] = motion
+        moved = [
+            (moved_labels(images[frame], measured[frame]["label"].to_numpy(), motion), images[frame + 1])
+            for frame, motion in motions.items()
+        ]
+        found, unsolved_now = _flows_between_frames(moved, config, jobs, progress, n_before)
+        frames_left, n_before = [], n_before + len(moved)
+        for number, (frame, motion) in enumerate(motions.items()):
+            # A motion that does not explain more of the mass is not shared.
+            if found[number].mass.sum() > flows[frame].mass.sum():
+                by_label = dict(zip(measured[frame]["label"].tolist(), (motion * units.px_size).tolist(), strict=True))
+                flows[frame] = found[number].after_motion(by_label)
+                known[frame] = motion
+                unsolved = unsolved - {frame} | ({frame} if number in unsolved_now else set())
+                frames_left.append(frame)
     import pandas as pd
 
     links = pd.concat([links_of(one, frame, rule) for frame, one in enumerate(flows)], ignore_index=True)

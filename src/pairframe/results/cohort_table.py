@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairframe import plain_json
+from pairframe.masks import MassMode
 from pairframe.notices import Notice
 from pairframe.results.disk import is_group_name
 from pairframe.results.row_units import shared_units, units_of
@@ -137,6 +138,11 @@ def json_of(text: Any, otherwise: Any) -> Any:
     except (TypeError, ValueError):
         return otherwise
     return found if isinstance(found, type(otherwise)) else otherwise
+
+
+def is_area(row: PlainRow) -> bool:
+    """Whether the masses of a pair are pixels."""
+    return MassMode.parse(json_of(row["config_json"], {}).get("mass_mode", "uniform")).is_area
 
 
 def is_euclidean(row: PlainRow) -> bool:

@@ -432,7 +432,7 @@ class TransportResult(FrozenArrays):
             if self.total_mass_moved > 0
             else "nothing moved"
         )
-        return f"TransportResult({canvas} px: {', '.join([moved, *parts])}; {self.status})"
+        return f"TransportResult({canvas} {'voxels' if self.transform.is_volume else 'px'}: {', '.join([moved, *parts])}; {self.status})"
 
     def __str__(self) -> str:
         canvas = " x ".join(map(str, self.transform.canon_shape_hw))

@@ -35,6 +35,18 @@ SHORT_NAMES = {
     "total_mass_destroyed": "destroyed mass",
     "total_transport_cost_work_px2": "transport cost (work px)",
     "total_transport_cost_um2": "transport cost",
+    "volume_source_um3": "source volume",
+    "volume_target_um3": "target volume",
+    "volume_moved_um3": "moved volume",
+    "volume_created_um3": "created volume",
+    "volume_destroyed_um3": "destroyed volume",
+    "mean_displacement_dz_um": "mean displacement towards higher planes",
+    "motion_shift_dz_um": "whole shift towards higher planes",
+    "px_size_z_um": "distance of planes",
+    "px_size_y_um": "voxel height",
+    "px_size_x_um": "voxel width",
+    "canon_depth_px": "canvas planes",
+    "work_grid_depth_px": "work grid planes",
     "area_source_um2": "source area",
     "area_target_um2": "target area",
     "noise_floor": "bias of the method, source",
@@ -171,4 +183,4 @@ def unit(column: str, units: Units, *, is_euclidean: bool = False) -> str:
         return "%"
     text = column_unit(column, units, is_euclidean=is_euclidean) if column in BY_NAME else ""
     text = "" if text == "1" else text
-    return pretty(text).replace("pixel mass ", "mass × ").replace("pixel mass", "px")
+    return pretty(text).replace("pixel mass ", "mass × ").replace("pixel mass", "px" if units.n_axes == 2 else "voxels")

@@ -120,7 +120,7 @@ def side_content(mask: MaskRef, digests: Digests) -> tuple[str | int | PxSize | 
         spec = parse_spec(mask.spec)
     except InputError:  # a name that is not valid: reading it raises the error
         return (mask.spec,)
-    stated = () if mask.shape_hw is None else mask.shape_hw
+    stated = (*(mask.shape_hw or ()), *(() if mask.volume is None else (f"volume={mask.volume}",)))
     return (
         digests.of(spec.path, mask.digest),
         spec.path.suffix.lower(),

@@ -152,7 +152,7 @@ def _stem(mask: MaskRef) -> str:
 def _split_suffix(name: str) -> Iterable[str]:
     from pairframe.masks.readers import FORMATS, OUTLINES
 
-    for suffix in (*FORMATS, *OUTLINES):
+    for suffix in sorted((*FORMATS, *OUTLINES), key=len, reverse=True):  # .nii.gz before .nii
         at = name.lower().rfind(suffix)
         if at > 0:
             return name[:at], suffix, name[at + len(suffix) :]

@@ -18,9 +18,10 @@ from pairframe.cohort.inputs.tables import SUFFIXES
 from pairframe.cohort.inputs.tasks import MaskRef, PairTask, check_tasks
 from pairframe.errors import InputError, ManifestError
 from pairframe.masks import MaskSpec, parse_spec
-from pairframe.masks.readers import FORMATS, OUTLINES
+from pairframe.masks.readers import FORMATS, OUTLINES, format_suffix
 from pairframe.masks.spec import path_exists
 from pairframe.notices import Notice
+from pairframe.problem import TransportConfig
 from pairframe.results import ResultStore
 from pairframe.results.store import OUR_NAMES
 
@@ -30,7 +31,11 @@ Manifest = str | os.PathLike[str] | Sequence[PairTask]
 
 
 def read_tasks(
-    manifest: Manifest, pairing: str = "consecutive", axes: str | None = None, columns: ColumnMap | None = None
+    manifest: Manifest,
+    pairing: str = "consecutive",
+    axes: str | None = None,
+    columns: ColumnMap | None = None,
+    volume: bool | None = None,
 ) -> list[PairTask]:
     """All pairs to compare. Only names and headers are read, and nothing is written.
 
@@ -47,9 +52,11 @@ def read_tasks(
         Letters of the axes of a stack, such as ``TZYX``; see `stack_frames`.
     columns : ColumnMap, optional
         Which columns of a table of frames hold what.
+    volume : bool, optional
+        Whether the planes of a stack are volumes; see `stack_frames`.
     """
     if isinstance(manifest, str | os.PathLike):
-        tasks = _read(os.fspath(manifest), pairing, axes, columns)
+        tasks = _read(os.fspath(manifest), pairing, axes, columns, volume)
     else:
         _refuse_columns("tasks", columns)
         tasks = list(manifest)
@@ -73,7 +80,10 @@ class FrameTable:
 
 
 def read_frames(manifest: str | os.PathLike[str], columns: ColumnMap | None = None) -> FrameTable:
-    """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read."""
+    """All masks of a table of frames, or of a folder, pattern or stack; see `read_tasks`. No pixels are read.
+
+    Its frames are aligned, which only images can be: volumes are refused.
+    """
     text = os.fspath(manifest)
     table = _table(Path(text))
     if table is None:
@@ -85,14 +95,20 @@ def read_frames(manifest: str | os.PathLike[str], columns: ColumnMap | None = No
     for frame in frames:
         by_series.setdefault(frame.series, []).append(frame)
     ordered = [frame for series in by_series.values() for frame in in_order(series)]
+    if ordered and ordered[0].mask.volume_shape(TransportConfig()) is not None:
+        raise ManifestError(
+            "images",
+            f"volumes in {text!r}",
+            "volumes are not aligned yet; shift them by whole voxels, e.g. with numpy.roll, or compare projections",
+        )
     return FrameTable(tuple(ordered), names)
 
 
-def _read(text: str, pairing: str, axes: str | None, columns: ColumnMap | None) -> list[PairTask]:
+def _read(text: str, pairing: str, axes: str | None, columns: ColumnMap | None, volume: bool | None) -> list[PairTask]:
     table = _table(Path(text))
     if table is None:
         _refuse_columns(text, columns)
-        frames, notices = _frames(text, axes)
+        frames, notices = _frames(text, axes, volume)
         return [replace(task, notices=notices) if notices else task for task in pair_frames(frames, pairing)]
     _refuse_axes(text, axes)
     return read_manifest(table, pairing, columns or ColumnMap())
@@ -105,18 +121,18 @@ def _table(path: Path) -> Path | None:
     return path / ALIGNED_MANIFEST if (path / ALIGNED_MANIFEST).is_file() else None
 
 
-def _frames(text: str, axes: str | None = None) -> tuple[list[Frame], tuple[Notice, ...]]:
+def _frames(text: str, axes: str | None = None, volume: bool | None = None) -> tuple[list[Frame], tuple[Notice, ...]]:
     """All masks of a stack, folder or pattern, and what to know about them."""
     path = Path(text)
     stack = _as_stack(text)
     if stack is not None:
-        return stack_frames(stack, axes)
+        return stack_frames(stack, axes, volume)
     _refuse_axes(text, axes)
     if path.is_dir():
         return _folder(path), ()
     if glob.has_magic(text):
         found = [Path(name) for name in glob.glob(text, recursive=True)]  # noqa: PTH207 (absolute patterns too)
-        masks = [path for path in found if path.suffix.lower() in (*FORMATS, *OUTLINES) and not _is_a_result(path)]
+        masks = [path for path in found if format_suffix(path) in (*FORMATS, *OUTLINES) and not _is_a_result(path)]
         return _files(masks), ()
     raise ManifestError(
         f"a manifest ({', '.join(SUFFIXES)}), a folder of masks, a pattern, or a stack of labels",
@@ -145,7 +161,7 @@ def _as_stack(text: str) -> MaskSpec | None:
         spec = parse_spec(text)
     except InputError:
         return None
-    if spec.path.suffix.lower() not in FORMATS or not path_exists(spec.path):
+    if format_suffix(spec.path) not in FORMATS or not path_exists(spec.path):
         return None
     if spec.page is not None:
         raise ManifestError(
@@ -164,7 +180,7 @@ def _folder(folder: Path) -> list[Frame]:
 
 
 def _masks_in(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.suffix.lower() in FORMATS and not _is_a_result(path)]
+    return [path for path in folder.iterdir() if format_suffix(path) in FORMATS and not _is_a_result(path)]
 
 
 def _is_a_result(path: Path) -> bool:

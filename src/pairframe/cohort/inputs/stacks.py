@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from pairframe.cohort.inputs.cells import absolute
 from pairframe.cohort.inputs.pairing import Frame
 from pairframe.cohort.inputs.tasks import MaskRef
+from pairframe.cohort.inputs.volume_stacks import holds_volumes
 from pairframe.errors import ManifestError
 from pairframe.masks import MaskSpec, positive_ids, read_labels, stack_header
+from pairframe.masks.readers import format_suffix
 from pairframe.notices import Notice, warning
 
 FEWEST_STEPS = 5  # of an id to the next frame, before anything is said about them
@@ -31,8 +33,12 @@ class _Page:
     where: str  # such as "z3", empty if time is the only leading axis
 
 
-def stack_frames(spec: MaskSpec, axes: str | None) -> tuple[list[Frame], tuple[Notice, ...]]:
+def stack_frames(
+    spec: MaskSpec, axes: str | None, volume: bool | None = None
+) -> tuple[list[Frame], tuple[Notice, ...]]:
     """A frame per id and page, or per page if all labels are one mask; pages without an id are left out.
+
+    A stack of volumes has volumes for pages: (T, Z, Y, X) is a series of T masks.
 
     Parameters
     ----------
@@ -41,8 +47,11 @@ def stack_frames(spec: MaskSpec, axes: str | None) -> tuple[list[Frame], tuple[N
     axes : str, optional
         Letters of the axes in order, such as ``TYX`` or ``TZYX``: T is time, other axes make separate series. Default: as the file
         says if it says T, otherwise all pages are frames.
+    volume : bool, optional
+        Whether the last axis before YX is depth, so that a mask is a volume. None: if OME or NIfTI metadata say so.
     """
     shape, found = stack_header(str(replace(spec, page=None, label=None)))
+    are_volumes = holds_volumes(spec, shape, axes, found, volume)
     notices: list[Notice] = []
     if axes is not None:
         axes = _checked_axes(axes, shape, spec)
@@ -50,22 +59,26 @@ def stack_frames(spec: MaskSpec, axes: str | None) -> tuple[list[Frame], tuple[N
         axes = found
     elif found is not None:
         notices += _axes_notices(found, shape, spec)
+    if are_volumes:
+        shape = (*shape[:-3], *shape[-2:])
+        axes = None if axes is None or "T" not in axes[:-3] else f"{axes[:-3]}YX"
     pages = list(_pages(shape, axes))
+    volume = True if are_volumes else None
     whole = Path(absolute(str(replace(spec, page=None, label=None)), Path.cwd()))
     file, named = str(whole), whole.name
     frames: list[Frame] = []
     if spec.label == "all":
         for page in pages:
-            mask = MaskRef(f"{file}@{page.number}:all", f"{named}@{page.number}:all")
-            frames.append(Frame(page.where or spec.path.stem, str(page.time), mask))
+            mask = MaskRef(f"{file}@{page.number}:all", f"{named}@{page.number}:all", volume=volume)
+            frames.append(Frame(page.where or spec.path.name[: -len(format_suffix(spec.path))], str(page.time), mask))
         return frames, tuple(notices)
     followed = _Followed()
     for page in pages:
-        labels = read_labels(file, page=page.number)[0]
+        labels = read_labels(file, page=page.number, volume=are_volumes)[0]
         followed.see(page.where, labels)
         for label in positive_ids(labels):
             if spec.label is None or spec.label == label:
-                mask = MaskRef(f"{file}@{page.number}:{label}", f"{named}@{page.number}:{label}")
+                mask = MaskRef(f"{file}@{page.number}:{label}", f"{named}@{page.number}:{label}", volume=volume)
                 series = f"{page.where}_{label}" if page.where else str(label)
                 frames.append(Frame(series, str(page.time), mask))
     if len(pages) > 1 and len({frame.series for frame in frames}) == len(frames) > 0 and spec.label is None:

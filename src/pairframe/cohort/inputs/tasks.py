@@ -5,12 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pairframe.errors import ManifestError, MaskError, StoreRowError
+from pairframe.errors import InputError, ManifestError, MaskError, StoreRowError
 from pairframe.masks import CocoRle, Mask, canvas_shape, read_mask
+from pairframe.masks.headers import volume_shape
 from pairframe.notices import Notice
+from pairframe.pipeline.memory_check import check_canvas_memory
 from pairframe.pipeline.read import volume_options
 from pairframe.problem import TransportConfig
 from pairframe.results.schema import BY_NAME, checked_extra
@@ -54,6 +56,8 @@ class MaskRef:
         The mask itself, if the manifest holds it; then `spec` only names its cell.
     shape_hw : (H, W), optional
         Canvas of outlines, pixels, if the manifest has it.
+    volume : bool, optional
+        True for a volume of a stack of volumes, whose number `spec` has as its page; None: as the config or the file says.
     failure : str, optional
         Why there is no such mask, if an alignment could not write it: reading it raises an error with this reason.
     digest : FileDigest, optional
@@ -65,6 +69,7 @@ class MaskRef:
     px_size_um: PxSize | None = None
     rle: CocoRle | None = None
     shape_hw: tuple[int, int] | None = None
+    volume: bool | None = None
     failure: str | None = None
     digest: FileDigest | None = field(default=None, compare=False, repr=False)
 
@@ -80,11 +85,25 @@ class MaskRef:
             options: dict[str, Any] = {"px_size_um": self.px_size_um} | (
                 {} if config is None else volume_options(config)
             )
+            if self.volume is not None:
+                options["volume"] = self.volume
+            if config is not None:
+                check_canvas_memory(self.volume_shape(config), config)
             return read_mask(self.spec, density=density, shape_hw=self.shape_hw, **options)
         try:
             return Mask(self.rle.decode(), px_size_um=self.px_size_um, source=self.named, density=density)
         except MaskError as error:
             raise MaskError(error.expected, f"{error.got} in {self.named}", error.fix, error.field) from error
+
+    def volume_shape(self, config: TransportConfig) -> tuple[int, int, int] | None:
+        """Shape (Z, Y, X) if it is a volume, from the header of its file; None for an image or a file that cannot be read."""
+        if self.rle is not None or self.failure is not None:
+            return None
+        said = True if isinstance(self.px_size_um, tuple) else config.volume if self.volume is None else self.volume
+        try:
+            return volume_shape(self.spec, volume=said, shape_hw=self.shape_hw)
+        except (InputError, OSError):  # reading it raises the error
+            return None
 
     def canvas_hw(self) -> tuple[int, int]:
         """Height and width of its canvas in pixels; of a file only the header is read."""
@@ -122,6 +141,17 @@ class PairTask:
     def shares_mask_with(self, other: PairTask) -> bool:
         """Whether a solved `other` has solved a self-problem of this pair, and may be a start."""
         return self.source.spec in (other.source.spec, other.target.spec) or self.target.spec == other.target.spec
+
+
+def hold_volumes(tasks: Sequence[PairTask], config: TransportConfig) -> bool:
+    """Whether the first pair is one of volumes, from the headers of its files; all pairs of a cohort are alike."""
+    return any(mask.volume_shape(config) is not None for task in tasks[:1] for mask in (task.source, task.target))
+
+
+def check_volume_settings(tasks: Sequence[PairTask], config: TransportConfig) -> None:
+    """Refuse settings that are for images only before any pair is read."""
+    if not config.volume and hold_volumes(tasks, config):
+        replace(config, volume=True)
 
 
 def check_tasks(tasks: Sequence[PairTask]) -> None:

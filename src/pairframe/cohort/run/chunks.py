@@ -12,7 +12,6 @@ from pairframe.cohort.inputs.tasks import MaskRef, PairTask
 from pairframe.cohort.run.events import Chunk, Stopped
 from pairframe.cohort.run.progress import SILENT_SCAN, Item, MaskScan
 from pairframe.errors import PairframeError
-from pairframe.frame.bucket import ShapeHW
 from pairframe.masks import MaskSpec, mass_density, parse_spec
 from pairframe.parallel.threads import n_cores
 from pairframe.pipeline import frame_of
@@ -61,18 +60,15 @@ def cut_into_chunks(
     return [tuple(chunk) for chunk in chunks]
 
 
-def work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
-    """Shape of the work grid of a pair, in work pixels, from its masks; None if it cannot be compared."""
+def work_shape(task: PairTask, config: TransportConfig) -> tuple[int, ...] | None:
+    """Shape of the work grid of a pair, in work pixels (three sides for volumes), from its masks; None if it cannot be compared."""
     is_density = config.mass.takes_density
     try:
         a, b = (
             mass_density(cleaned(mask.read(density=is_density, config=config), config), config.mass_mode)
             for mask in (task.source, task.target)
         )
-        if a.ndim != 2:
-            return None
-        height, width = frame_of(a, b, config).work_shape_hw
-        return height, width
+        return frame_of(a, b, config).work_shape_hw
     except _UNREADABLE:
         return None
 
@@ -98,8 +94,8 @@ def _sizes(measure: Callable[[Item], SizeClass], items: Mapping[str, Item], scan
 
 
 def _work_size(task: PairTask, config: TransportConfig) -> SizeClass:
-    height, width = work_shape(task, config) or (0, 0)
-    return height * width, height, width
+    shape = work_shape(task, config) or (0, 0)
+    return math.prod(shape), *shape
 
 
 def _file(task: PairTask) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pairframe import system
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
-from pairframe.cohort.inputs.tasks import PairTask
+from pairframe.cohort.inputs.tasks import PairTask, check_volume_settings
 from pairframe.cohort.run.chunks import work_shape
 from pairframe.cohort.run.cohort_reach import settle_reach, with_reach
 from pairframe.cohort.run.events import Stopped
@@ -89,7 +89,8 @@ def estimate(
 ) -> Estimate:
     """Read up to 200 pairs and solve up to four of them; nothing is written. Arguments as for `run_cohort`."""
     config, n_jobs = checked_config(config), checked_jobs(jobs)
-    tasks = read_tasks(manifest, pairing)
+    tasks = read_tasks(manifest, pairing, volume=config.volume)
+    check_volume_settings(tasks, config)
     store = ResultStore(out)
     check_labels(tasks, store)
     reach = settle_reach(config, tasks, store)
@@ -99,7 +100,7 @@ def estimate(
     assert not isinstance(plan, Stopped)
     sample = _spread(plan.todo, MAX_LOOKED_AT)
     seen = [(task, shape) for task in sample if (shape := _work_shape(task, config)) is not None]
-    areas = [height * width for _, (height, width) in seen]
+    areas = [math.prod(shape) for _, shape in seen]
     measured = _calibrate([task for task, _ in sorted(seen, key=lambda item: math.prod(item[1]))], config)
     per_pair = disk = None
     if measured:
@@ -158,13 +159,15 @@ def _seconds_at(areas: list[int], measured: list[_Measured]) -> list[float]:
     return [float(constant + slope * area) for area in areas]
 
 
-def _work_shape(task: PairTask, config: TransportConfig) -> ShapeHW | None:
+def _work_shape(task: PairTask, config: TransportConfig) -> tuple[int, ...] | None:
     """The work grid that a pair needs on its own; None if it cannot be compared."""
     alone = replace(config, crop_policy="union", override_pair_bbox=None, bucket_shapes=None, allow_clipping=False)
     return work_shape(task, alone)
 
 
-def _buckets(shapes: list[ShapeHW]) -> tuple[tuple[ShapeHW, int], ...]:
+def _buckets(all_shapes: list[tuple[int, ...]]) -> tuple[tuple[ShapeHW, int], ...]:
+    """Shapes for frames of a few sizes, which only images have."""
+    shapes = [(shape[0], shape[1]) for shape in all_shapes if len(shape) == 2]
     if not shapes:
         return ()
     proposed = propose_bucket_shapes(shapes, MAX_BUCKETS)

@@ -12,6 +12,7 @@ from pairframe import checks
 from pairframe.cohort.inputs.columns import ColumnMap
 from pairframe.cohort.inputs.interval import with_frame_interval
 from pairframe.cohort.inputs.sources import Manifest, read_tasks
+from pairframe.cohort.inputs.tasks import check_volume_settings
 from pairframe.cohort.run.chunks import cut_into_chunks
 from pairframe.cohort.run.cohort_reach import CohortReach, record_reach, settle_reach, with_reach
 from pairframe.cohort.run.cohort_rim import with_rim
@@ -117,7 +118,8 @@ def run_cohort(
     n_jobs = checked_jobs(jobs)
     if client is not None and jobs is not None:
         raise CohortError("either jobs or a cluster", "both", "leave jobs out: the cluster has its own workers")
-    tasks = with_frame_interval(read_tasks(manifest, pairing, axes, columns), frame_interval_min)
+    tasks = with_frame_interval(read_tasks(manifest, pairing, axes, columns, config.volume), frame_interval_min)
+    check_volume_settings(tasks, config)
     config = with_rim(config, tasks)
     store = ResultStore(Path(out).absolute())
     store.create(overwrite=overwrite)

@@ -114,9 +114,13 @@ class Correction:
         x = positions - positions.mean(axis=1, keepdims=True)
         squared = (x**2).sum(axis=0)
         powers = [free] if self._spread is not None else [free, *(free * x), free * squared]
-        codes = [free * islands.code, free * islands.code**2] if islands.count > 1 else []
-        at_b = level.means_at_b(point, np.stack([*powers, *codes]))
-        one, *means = level.means_at_a(point, at_b[: len(powers)] * slope_b)
+        if islands.count > 1:
+            codes = islands.codes()
+            powers += [free * codes, free * codes**2]
+        at_b = level.means_at_b(point, np.stack(powers))
+        n_back = len(powers) - (2 if islands.count > 1 else 0)
+        del powers
+        one, *means = level.means_at_a(point, at_b[:n_back] * slope_b)
         kill = np.maximum(1.0 / np.where(self._free_a, slope_a, 1.0) - one, 0.0)
         if self._spread is None:
             *means, mean_square = means
@@ -134,9 +138,10 @@ class Correction:
 
     def _leaving_by_signs(self, point: Round, one: Float, slope_b: Float, islands: Islands) -> Float:
         """About the share of a pixel's mass that shares its target with another island, (n,): two kernel applications."""
-        at_b = self._level.means_at_b(point, self._free_a * islands.signs)
+        signs = islands.signs()
+        at_b = self._level.means_at_b(point, self._free_a * signs)
         found = self._level.means_at_a(point, at_b * slope_b)
-        return np.asarray(np.maximum(0.5 * (one - islands.signs * found), 0.0).max(axis=0))
+        return np.asarray(np.maximum(0.5 * (one - signs * found), 0.0).max(axis=0))
 
     def _find_islands(self) -> Islands:
         if self._islands is None:

@@ -279,7 +279,7 @@ class _Solve:
 
     def _certify(self, point: Round) -> Certificate:
         on_a, on_b, potentials = self._problem.support_a, self._problem.support_b, point.potentials
-        return certificate(
+        found = certificate(
             self._problem,
             on_grid(potentials.f, on_a),
             on_grid(potentials.g, on_b),
@@ -289,6 +289,8 @@ class _Solve:
             potentials.shift,
             None if self._stated is self._problem else self._stated,
         )
+        self._problem.forget_large_grids()
+        return found
 
     def _marginal_a(self, f: Float, g: Float) -> Float:
         """Marginal on a of the plan of any potentials over the grid: one kernel application."""

@@ -36,16 +36,10 @@ class Islands:
     number : (n,) int
         Of the island of each pixel with mass.
     count : int
-    code : (n,)
-        A random number per island, in [0, 1].
-    signs : (codes, n)
-        Random signs per island.
     """
 
     number: Int
     count: int
-    code: Float
-    signs: Float
 
     @classmethod
     def of(cls, support: Bool, epsilon: float) -> Islands:
@@ -56,9 +50,15 @@ class Islands:
         )
         labels, count = ndimage.label(near)
         number: Int = labels[support].astype(np.int64) - 1
-        random = np.random.default_rng(0)
-        signs = random.choice([-1.0, 1.0], (_CODES, count))
-        return cls(number, count, random.uniform(size=count)[number], signs[:, number])
+        return cls(number, count)
+
+    def codes(self) -> Float:
+        """(n,): a random number per island, in [0, 1]."""
+        return np.random.default_rng(0).uniform(size=self.count)[self.number]
+
+    def signs(self) -> Float:
+        """(codes, n): random signs per island."""
+        return np.random.default_rng(0).choice([-1.0, 1.0], (_CODES, self.count))[:, self.number]
 
 
 def shared_targets(free: Float, code: Float, code_squared: Float) -> Bool:

@@ -65,10 +65,9 @@ class NewtonSteps:
         self._failures = self._idle = 0
         self._best = math.inf
         self._mesh: Mesh | None = None
-        entries = level.mass_a.size * min(level.mass_b.size, math.pi * _DEPTHS[0] * level.epsilon)
-        self.cost = 8 + int(entries / _ENTRIES_PER_ROUND)
+        most, fewest = (_entries(level, depth) for depth in (_DEPTHS[0], _DEPTHS[-1]))
+        self.cost = 8 + int(most / _ENTRIES_PER_ROUND)
         self.window = min(self.cost, _MOST_WINDOW)
-        fewest = level.mass_a.size * min(level.mass_b.size, math.pi * _DEPTHS[-1] * level.epsilon)
         self.is_useful = fewest <= _MOST_ENTRIES
 
     def step(self, point: Round) -> Round | None:
@@ -115,6 +114,13 @@ class NewtonSteps:
             if found is not None:
                 return found
         return None
+
+
+def _entries(level: Level, depth: float) -> float:
+    """About as many entries of the plan are listed at a depth: every pixel of a with those of b in a disc, or a ball, around it."""
+    half = level.problem.mass_a.ndim / 2
+    within = (math.pi * depth * level.epsilon) ** half / math.gamma(half + 1) / math.prod(level.problem.spacing)
+    return float(level.mass_a.size * min(level.mass_b.size, within))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from pairframe.masks.readers.png import open_png
 from pairframe.masks.readers.tiff import open_tiff
 from pairframe.masks.readers.zarr_files import open_zarr
 
-__all__ = ["FORMATS", "INNER_PATHS", "OUTLINES", "Format", "ImageSource", "SizeYX"]
+__all__ = ["FORMATS", "INNER_PATHS", "OUTLINES", "Format", "ImageSource", "SizeYX", "format_suffix"]
 
 
 @dataclass(frozen=True)
@@ -38,4 +38,12 @@ FORMATS = {
 }
 # Outlines do not know the size of their image.
 OUTLINES: dict[str, Reader] = {".roi": read_roi, ".zip": read_roi_set, ".geojson": read_geojson}
+
+
+def format_suffix(path: Path) -> str:
+    """The extension that says how a file is read, in small letters: ``.tif``, and ``.nii.gz`` as a whole."""
+    name = path.name.lower()
+    return ".nii.gz" if name.endswith(".nii.gz") else path.suffix.lower()
+
+
 INNER_PATHS = (*(suffix for suffix, form in FORMATS.items() if form.has_inner_paths), ".zip", ".geojson")

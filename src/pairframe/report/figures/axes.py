@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pairframe.report.style import SMALL_SIZE, TITLE_SIZE
@@ -20,12 +21,14 @@ def title(ax: Axes, first: str, second: str = "") -> Axes:
     return ax
 
 
-def colour_bar(image: AxesImage, ax: Axes, label: str, *, goes_on: bool = False) -> None:
+def colour_bar(
+    image: AxesImage, ax: Axes, label: str, *, goes_on: bool = False, ticks: Sequence[float] | None = None
+) -> None:
     """A bar as high as the picture beside it, of one thickness in wide and tall frames.
 
-    `goes_on`: some values are above its upper end, which is then pointed.
+    `goes_on`: some values are above its upper end, which is then pointed. `ticks`: numbers beside it, instead of round ones.
     """
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
     (x0, x1), (y1, y0) = ax.get_xlim(), ax.get_ylim()
     thickness = 0.03 * max(1.0, (y1 - y0) / (x1 - x0))
@@ -34,7 +37,7 @@ def colour_bar(image: AxesImage, ax: Axes, label: str, *, goes_on: bool = False)
     bar = figure.colorbar(
         image, cax=ax.inset_axes((1 + 0.6 * thickness, 0.0, thickness, 1.0)), extend="max" if goes_on else "neither"
     )
-    bar.locator = MaxNLocator(2 if is_flat(ax) else 4)
+    bar.locator = MaxNLocator(2 if is_flat(ax) else 4) if ticks is None else FixedLocator(ticks)
     bar.formatter = FuncFormatter(lambda value, _: in_words(value))
     bar.update_ticks()
     bar.ax.tick_params(labelsize=SMALL_SIZE)

@@ -10,6 +10,7 @@ import numpy as np
 from pairframe.axis import BodyAxis
 from pairframe.axis.table import target_axis_length_um
 from pairframe.report.figures.axes import title
+from pairframe.report.figures.radial import LEAST_DISPLACEMENT_PX
 from pairframe.report.style import (
     CREATED_COLOUR,
     DESTROYED_COLOUR,
@@ -46,7 +47,7 @@ def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
     outline(result, result.work.mass_target, ax, TARGET_COLOUR)
     y, x = axis.centreline_yx_um.T / px
     ax.plot(x, y, color="black", lw=1.4)
-    for name, end in (("head", 0), ("tail", -1)):
+    for name, end in zip(_ends(axis), (0, -1), strict=True):
         ax.annotate(
             name,
             (x[end], y[end]),
@@ -59,7 +60,7 @@ def axis_map(result: TransportResult, axis: BodyAxis, ax: Axes) -> Axes:
         ax.plot(x[end], y[end], "o", color="black", ms=4)
     how = {
         "thickest": "head: assumed at the thicker end",
-        "ambiguous": "HEAD AND TAIL CANNOT BE TOLD APART",
+        "ambiguous": "which end is the head is not known",
         "landmark": "head: by the landmark",
         "reference": "head: as in the frame before",
     }[axis.orientation]
@@ -79,15 +80,16 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     middle = 0.5 * (low + high)
     unit, is_area = result.units.length_text, result.config.mass.is_area
     per_mass = result.units.px_area if is_area else 1.0
-    goes_beyond = _mass_bars(profile, per_mass, mass)
+    first, last = _ends(axis)
+    goes_beyond = _mass_bars(profile, per_mass, mass, (first, last))
     mass.set_ylabel(f"area\n{unit}²" if is_area else "mass", fontsize=SMALL_SIZE)
     along, across = profile["displacement_along_um"], profile["displacement_across_um"]
-    moved.plot(middle, along, color=SOURCE_COLOUR, marker=".", label="+ to the tail, − to the head")
-    moved.plot(middle, across, color="0.45", marker=".", label="+ to the right, − to the left, seen towards the tail")
+    moved.plot(middle, along, color=SOURCE_COLOUR, marker=".", label=f"+ to {last}, − to {first}")
+    moved.plot(middle, across, color="0.45", marker=".", label=f"+ to the right, − to the left, seen towards {last}")
     moved.set_ylabel(f"displacement\n{unit}", fontsize=SMALL_SIZE)
     thick.fill_between(middle, 0.0, profile["thickness_um"], color=SOURCE_COLOUR, alpha=0.3, label="source")
     thick.set_ylabel(f"thickness\n{unit}", fontsize=SMALL_SIZE)
-    thick.set_xlabel("S, from head (0) to tail (1)", fontsize=SMALL_SIZE)
+    thick.set_xlabel(f"S, from {first} (0) to {last} (1)", fontsize=SMALL_SIZE)
     thick.set_xlim(*((-_BEYOND_WIDE, 1.0 + _BEYOND_WIDE) if goes_beyond else (0.0, 1.0)))
     thick.set_xticks(np.linspace(0.0, 1.0, 6))
     for ax in (mass, moved, thick):
@@ -100,7 +102,7 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
             fontsize=SMALL_SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 0.98), borderpad=0.0
         )
         ax.spines[["top", "right"]].set_visible(False)
-    least = 0.05 * result.units.px_size  # do not zoom into rounding errors
+    least = LEAST_DISPLACEMENT_PX * result.units.px_size
     bottom, top = moved.get_ylim()
     moved.set_ylim(min(bottom, -least), max(top, least))
     bottom, top = mass.get_ylim()
@@ -108,7 +110,12 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     return figure
 
 
-def _mass_bars(profile: pd.DataFrame, per_mass: float, ax: Axes) -> bool:
+def _ends(axis: BodyAxis) -> tuple[str, str]:
+    """What the ends at S = 0 and S = 1 are called: not head and tail if they cannot be told apart."""
+    return ("end A", "end B") if axis.is_ambiguous else ("head", "tail")
+
+
+def _mass_bars(profile: pd.DataFrame, per_mass: float, ax: Axes, ends_named: tuple[str, str]) -> bool:
     """Created mass upwards and destroyed mass downwards; whether some of it lies beyond an end, in hatched bars beside the bins."""
     low, high = profile["s_low"].to_numpy(float), profile["s_high"].to_numpy(float)
     kinds = (("created", 1.0, CREATED_COLOUR), ("destroyed", -1.0, DESTROYED_COLOUR))
@@ -124,6 +131,8 @@ def _mass_bars(profile: pd.DataFrame, per_mass: float, ax: Axes) -> bool:
             ends = np.array([-0.5, 0.5]) * _BEYOND_WIDE + [0.0, 1.0]
             ax.bar(ends, sign * outside[[0, -1]], 0.6 * _BEYOND_WIDE, facecolor="white", edgecolor=colour, hatch="////")
     if goes_beyond:
-        for text, x, side in (("beyond\nthe head", -0.03, "right"), ("beyond\nthe tail", 1.03, "left")):
-            ax.text(x, -0.06, text, transform=ax.get_xaxis_transform(), ha=side, va="top", fontsize=SMALL_SIZE)
+        for end, x, side in zip(ends_named, (-0.03, 1.03), ("right", "left"), strict=True):
+            ax.text(
+                x, -0.06, f"beyond\n{end}", transform=ax.get_xaxis_transform(), ha=side, va="top", fontsize=SMALL_SIZE
+            )
     return goes_beyond

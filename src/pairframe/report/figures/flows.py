@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,16 +27,16 @@ def flow_figure(table: pd.DataFrame, figure: Figure) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        Of `pairframe.flow_table`.
+        Of `pairframe.flow_table`. If it has the columns `source_name` and `target_name`, labels with a name are called so.
     """
-    shown = _largest(table)
+    names = _names(table)
     left, right = figure.subplots(1, 2)
-    flow_matrix(shown, left)
-    flow_ribbons(shown, right)
+    flow_matrix(table, left, names)
+    flow_ribbons(table, right, names)
     return figure
 
 
-def flow_matrix(table: pd.DataFrame, ax: Axes) -> Axes:
+def flow_matrix(table: pd.DataFrame, ax: Axes, names: Mapping[int, str] | None = None) -> Axes:
     """Shares of each source label's mass by target label; the first row is created mass, the first column destroyed mass."""
     shown = _largest(table)
     rows, columns = _labels(shown, "source_label"), _labels(shown, "target_label")
@@ -54,9 +55,9 @@ def flow_matrix(table: pd.DataFrame, ax: Axes) -> Axes:
             colour = "white" if value > 0.6 else "black"
             ax.text(column, row, f"{100 * value:.0f}", ha="center", va="center", color=colour, fontsize=SMALL_SIZE)
     ax.set_xticks(
-        range(len(columns)), [_word(label, "destroyed") for label in columns], rotation=90, fontsize=SMALL_SIZE
+        range(len(columns)), [_word(label, "destroyed", names) for label in columns], rotation=90, fontsize=SMALL_SIZE
     )
-    ax.set_yticks(range(len(rows)), [_word(label, "created") for label in rows], fontsize=SMALL_SIZE)
+    ax.set_yticks(range(len(rows)), [_word(label, "created", names) for label in rows], fontsize=SMALL_SIZE)
     ax.set_xlabel("target label")
     ax.set_ylabel("source label")
     ax.set_title(
@@ -65,8 +66,11 @@ def flow_matrix(table: pd.DataFrame, ax: Axes) -> Axes:
     return ax
 
 
-def flow_ribbons(table: pd.DataFrame, ax: Axes) -> Axes:
-    """Source labels on the left, target labels on the right, joined by ribbons as wide as the mass that flows."""
+def flow_ribbons(table: pd.DataFrame, ax: Axes, names: Mapping[int, str] | None = None) -> Axes:
+    """Source labels on the left, target labels on the right, joined by ribbons as wide as the mass that flows.
+
+    A target label has the colour of the source label that most of its mass comes from, as numbers of two frames need not agree.
+    """
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
@@ -92,17 +96,19 @@ def flow_ribbons(table: pd.DataFrame, ax: Axes) -> Axes:
         codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4, Path.LINETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
         colour = DESTROYED_COLOUR if target == 0 else _colour(source)
         ax.add_patch(PathPatch(Path(corners, codes), facecolor=colour, alpha=0.45, linewidth=0))
+    main = shown.loc[shown.groupby("target_label")["mass"].idxmax()].set_index("target_label")["source_label"]
     for side, x, align, none in ((left, -0.03, "right", "created"), (right, 1.0, "left", "destroyed")):
         for label, (bottom, top) in side.items():
-            colour = DESTROYED_COLOUR if (label == 0 and x > 0) else _colour(label)
+            colour = _colour(label) if x < 0 else DESTROYED_COLOUR if label == 0 else _colour(int(main[label]))
             ax.add_patch(Rectangle((x, bottom), 0.03, top - bottom, facecolor=colour, linewidth=0))
             if top - bottom > 0.012 * height:
                 at = x - 0.01 if align == "right" else x + 0.04
-                ax.text(at, 0.5 * (bottom + top), _word(label, none), ha=align, va="center", fontsize=SMALL_SIZE)
+                ax.text(at, 0.5 * (bottom + top), _word(label, none, names), ha=align, va="center", fontsize=SMALL_SIZE)
     ax.set_xlim(-0.3, 1.3)
     ax.set_ylim(height * 1.01, -0.01 * height)
     ax.axis("off")
-    ax.set_title("Mass from source labels (left) to target labels (right)", fontsize=TITLE_SIZE)
+    words = "" if names else "\nequal numbers need not be the same object"
+    ax.set_title(f"Mass from source labels (left) to target labels (right){words}", fontsize=TITLE_SIZE)
     return ax
 
 
@@ -136,5 +142,17 @@ def _colour(label: int) -> Any:
     return CREATED_COLOUR if label == 0 else "#BBBBBB" if label < 0 else _COLOURS[label % len(_COLOURS)]
 
 
-def _word(label: int, none: str) -> str:
-    return {0: none, -1: "unlabelled", _OTHERS: "others"}.get(label, str(label))
+def _names(table: pd.DataFrame) -> dict[int, str]:
+    """Names of labels, and of the rest, that a table has; a dollar sign is no formula."""
+    found: dict[int, str] = {}
+    for side in ("source", "target"):
+        if f"{side}_name" in table.columns:
+            named = table[table[f"{side}_name"].notna() & (table[f"{side}_label"] != 0)]
+            for label, name in zip(named[f"{side}_label"].tolist(), named[f"{side}_name"], strict=True):
+                found[label] = str(name)[:24].replace("$", r"\$")
+    return found
+
+
+def _word(label: int, none: str, names: Mapping[int, str] | None) -> str:
+    words = {-1: "unlabelled", _OTHERS: "others", **(names or {}), 0: none}
+    return words.get(label, str(label))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RADIAL_SIZE_IN = (9.0, 5.0)
+LEAST_DISPLACEMENT_PX = 0.05  # the ends of an axis, so that rounding errors do not fill it
 _BINS = {  # the column of lower edges, and what it is in words
     "from_centre_low_um": "distance from the centre of the source",
     "from_outline_low_um": "distance from the outline of the source (inside is negative)",
@@ -26,16 +27,30 @@ def is_radial(profile: pd.DataFrame) -> bool:
     return wanted <= set(profile.columns) and bool(known)
 
 
-def radial_figure(profile: pd.DataFrame, figure: Figure) -> Figure:
-    """Created and destroyed mass above, displacement below; `profile` as in ``radial_profile.csv``, of one pair."""
+def radial_figure(
+    profile: pd.DataFrame, figure: Figure, *, px_size: float | None = None, is_area: bool = False
+) -> Figure:
+    """Created and destroyed mass above, displacement below.
+
+    Parameters
+    ----------
+    profile : DataFrame
+        As in ``radial_profile.csv``, of one pair.
+    px_size : float, optional
+        Side of a pixel in the unit of length, so that displacements far below it are not enlarged.
+    is_area : bool
+        Whether masses are pixels. With a `px_size`, they are then drawn as areas.
+    """
     low_name = next(name for name in _BINS if name in profile.columns and profile[name].notna().any())
     low, high = (profile[name].to_numpy(float) for name in (low_name, low_name.replace("_low_", "_high_")))
     middle, width = 0.5 * (low + high), high - low
     unit = pretty(str(profile["length_unit"].iloc[0]))
     mass, moved = figure.subplots(2, 1, sharex=True)
-    mass.bar(middle, profile["mass_created"], width, color=CREATED_COLOUR, label="created")
-    mass.bar(middle, -profile["mass_destroyed"], width, color=DESTROYED_COLOUR, label="destroyed (down)")
-    mass.set_ylabel("mass", fontsize=SMALL_SIZE)
+    per_mass = px_size**2 if is_area and px_size is not None else None
+    for name, sign, colour in (("created", 1.0, CREATED_COLOUR), ("destroyed", -1.0, DESTROYED_COLOUR)):
+        amount = sign * (per_mass or 1.0) * profile[f"mass_{name}"]
+        mass.bar(middle, amount, width, color=colour, label=name if sign > 0 else f"{name} (down)")
+    mass.set_ylabel("mass" if per_mass is None else f"area\n{unit}²", fontsize=SMALL_SIZE)
     moved.plot(middle, profile["displacement_outward_um"], color=SOURCE_COLOUR, marker=".", label="+ outward, − inward")
     moved.plot(
         middle, profile["displacement_clockwise_um"], color="0.45", marker=".", label="+ clockwise, − counter-clockwise"
@@ -51,4 +66,7 @@ def radial_figure(profile: pd.DataFrame, figure: Figure) -> Figure:
             fontsize=SMALL_SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 0.98), borderpad=0.0
         )
         ax.spines[["top", "right"]].set_visible(False)
+    if px_size is not None:
+        bottom, top = moved.get_ylim()
+        moved.set_ylim(min(bottom, -LEAST_DISPLACEMENT_PX * px_size), max(top, LEAST_DISPLACEMENT_PX * px_size))
     return figure

@@ -11,7 +11,7 @@ from pairframe.report.style import SMALL_SIZE, colour_map
 from pairframe.report.view import frame_box, in_frame, outline, show
 from pairframe.results import TransportResult
 from pairframe.results.formatting import in_words
-from pairframe.results.strain_maps import rim_of
+from pairframe.results.strain_maps import anisotropy_of_steps, rim_of
 from pairframe.types import Bool, Float
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def areal_expansion_map(result: TransportResult, ax: Axes) -> Axes:
     values = 100 * in_frame(result, result.areal_expansion)
     rim = _rim(result)
     _change(result, values, ax, "%", 100 * LEAST_SCALE, rim)
-    return title(ax, "areal expansion", f"median {_typical(values[~rim])} %{_about_rim(rim)}")
+    return title(ax, "areal expansion", f"median {_typical(values[~rim])} %{_about_rim(result, rim)}")
 
 
 def anisotropy_map(result: TransportResult, ax: Axes) -> Axes:
@@ -41,9 +41,10 @@ def anisotropy_map(result: TransportResult, ax: Axes) -> Axes:
     ratio, most = np.exp(logarithm), float(np.exp(_scale(logarithm[~rim], LEAST_SCALE)))
     image = show(result, ratio, ax, cmap=colour_map(STRETCH_MAP), vmin=1.0, vmax=most, alpha=_alpha(rim))
     outline(result, result.work.mass_source, ax)
-    _ticks(result, np.where(rim, 0.0, logarithm), ax)
+    is_clear = logarithm > np.maximum(LEAST_TICK, in_frame(result, anisotropy_of_steps(result)))
+    _ticks(result, is_clear & ~rim, ax)
     colour_bar(image, ax, "long / short", goes_on=True)
-    return title(ax, "anisotropy of the stretch", "ticks: direction of the larger stretch")
+    return title(ax, "anisotropy of the stretch", "ticks: larger stretch, if it is more than steps of the outline")
 
 
 def local_growth_map(result: TransportResult, ax: Axes) -> Axes:
@@ -100,11 +101,14 @@ def _change(
     from matplotlib.colors import TwoSlopeNorm
 
     most = _scale(values if rim is None else values[~rim], least)
-    norm = TwoSlopeNorm(0.0, max(-most, lowest), most)
+    least_shown = max(-most, lowest)
+    norm = TwoSlopeNorm(0.0, least_shown, most)
     alpha = None if rim is None else _alpha(rim)
     image = show(result, values, ax, cmap=colour_map(CHANGE_MAP), norm=norm, alpha=alpha)
     outline(result, result.work.mass_source, ax)
-    colour_bar(image, ax, unit)
+    # Round numbers of the longer half would leave the shorter one without any.
+    ticks = None if least_shown == -most else (least_shown, 0.0, _round_down(0.5 * most), _round_down(most))
+    colour_bar(image, ax, unit, ticks=ticks)
 
 
 def _rim(result: TransportResult) -> Bool:
@@ -118,8 +122,16 @@ def _alpha(rim: Bool) -> Float | None:
     return np.where(rim, _PALE, 1.0) if rim.any() else None
 
 
-def _about_rim(rim: Bool) -> str:
-    return "; pale: within two blurs of the outline" if rim.any() else ""
+def _about_rim(result: TransportResult, rim: Bool) -> str:
+    if rim.any():
+        return "; pale: within two blurs of the outline"
+    return "; thin: steps of the outline show" if result.work.mass_source.any() else ""
+
+
+def _round_down(value: float) -> float:
+    """To two digits, so that it stays below the end of a colour bar."""
+    unit = 10.0 ** (np.floor(np.log10(value)) - 1)
+    return float(np.floor(value / unit) * unit)
 
 
 def _scale(values: Float, least: float) -> float:
@@ -133,11 +145,11 @@ def _typical(values: Float) -> str:
     return f"{round(float(np.median(known)), 2) + 0.0:+.2f}".replace("-", "−") if known.size else "–"
 
 
-def _ticks(result: TransportResult, anisotropy: Float, ax: Axes) -> None:
-    step = max(1, round(max(anisotropy.shape) / N_TICKS))
-    ys, xs = np.mgrid[step // 2 : anisotropy.shape[0] : step, step // 2 : anisotropy.shape[1] : step].reshape(2, -1)
+def _ticks(result: TransportResult, where: Bool, ax: Axes) -> None:
+    step = max(1, round(max(where.shape) / N_TICKS))
+    ys, xs = np.mgrid[step // 2 : where.shape[0] : step, step // 2 : where.shape[1] : step].reshape(2, -1)
     angle = np.radians(in_frame(result, result.stretch_direction_deg)[ys, xs])
-    on = np.isfinite(angle) & (anisotropy[ys, xs] > LEAST_TICK)
+    on = np.isfinite(angle) & where[ys, xs]
     dx, dy = 0.35 * step * np.cos(angle[on]), -0.35 * step * np.sin(angle[on])
     corner = frame_box(result)
     x, y = xs[on] + corner.x0 + 0.5, ys[on] + corner.y0 + 0.5

@@ -35,6 +35,7 @@ FULL_ENOUGH = 0.3  # of a block: emptier ones have no arrow
 LEAST_ARROW = 0.25  # of the space between two arrows: shorter ones are magnified
 MOST_MAGNIFICATION = 50.0
 VOLUME_WIDTH_IN = 14.0
+MOST_TICKS = 4  # of a panel along an axis: numbers of um may be long
 
 
 def volume_size_in(result: TransportResult, width_in: float = VOLUME_WIDTH_IN) -> tuple[float, float]:
@@ -110,12 +111,13 @@ def depth_profile(result: TransportResult, ax: Axes) -> Axes:
         ax.step(z_um, profiles[name], color=colour, where="mid", label=name)
     ax.set_xlabel(f"z ({units.length_text})", fontsize=SMALL_SIZE)
     ax.set_ylabel("mass of a plane (voxels)" if result.config.mass.is_area else "mass of a plane", fontsize=SMALL_SIZE)
-    ax.set_ylim(0, 1.3 * max(1e-300, *(float(profile.max()) for profile in profiles.values())))
+    ax.set_ylim(0, 1.45 * max(1e-300, *(float(profile.max()) for profile in profiles.values())))
     ax.tick_params(labelsize=SMALL_SIZE)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.fill_between([], [], color=MOVED_COLOUR, lw=0, label="kept (in the sections)")
-    ax.legend(fontsize=SMALL_SIZE, frameon=False, loc="upper center", ncols=3)
+    ax.locator_params(nbins=MOST_TICKS, axis="x")
+    ax.legend(fontsize=SMALL_SIZE, frameon=False, loc="upper center", ncols=2)
     mark_unfinished(result, ax)
     return title(ax, "over depth")
 
@@ -197,6 +199,7 @@ def _frame(result: TransportResult, ax: Axes, across: str) -> None:
     ax.set_ylabel(f"{down} ({unit})", fontsize=SMALL_SIZE)
     ax.tick_params(labelsize=SMALL_SIZE)
     ax.set_aspect("equal")
+    ax.locator_params(nbins=MOST_TICKS)
     for spine in ax.spines.values():
         spine.set_color("0.6")
     mark_unfinished(result, ax)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pairframe.engines import Status
-from pairframe.masks import MassMode
+from pairframe.regions.flow_table import BLUR_EXCHANGE
 from pairframe.report.html.assets import render
 from pairframe.report.html.motion_section import motion_section
 from pairframe.report.html.pictures import View
-from pairframe.results.cohort_table import PlainRow, is_euclidean, json_of, notices_of
+from pairframe.results.cohort_table import PlainRow, is_area, is_euclidean, json_of, notices_of
 from pairframe.results.error_bars import PARTS, QUANTITIES, column_name
 from pairframe.results.formatting import number, scientific, share
 from pairframe.results.motion_words import COHORT_POSE
@@ -76,6 +76,7 @@ def pair_page(
         view=view,
         damage=damage,
         has_flows=has_flows,
+        blur_exchange=_blur_exchange(row),
         has_radial=has_radial,
         sweep=None if sweep is None else pretty(sweep),
         before=before,
@@ -102,6 +103,14 @@ def pair_page(
     )
 
 
+def _blur_exchange(row: PlainRow) -> str | None:
+    """Area that touching labels exchange per length of border; None if masses are not areas, or plans not Gaussian."""
+    if row["blur_um"] is None or is_euclidean(row) or not is_area(row):
+        return None
+    about = float(f"{BLUR_EXCHANGE * row['blur_um']:.2g}")
+    return f"{number(about)} {units_of(row).area_text}"
+
+
 def _tiles(row: PlainRow) -> list[dict[str, str]]:
     """The four headline numbers, each with the number to compare it with."""
     units = units_of(row)
@@ -112,7 +121,7 @@ def _tiles(row: PlainRow) -> list[dict[str, str]]:
     for kind, of, floor in (("created", "target", "noise_floor_target"), ("destroyed", "source", "noise_floor")):
         mass, percent = row[f"total_mass_{kind}"], row[f"percent_{kind}"]
         shown = 0.0 if percent is not None and number(percent, "%") == "0" else mass  # no digits below the percents
-        amount = f"{number(shown * per_px_um2)} {area}" if _is_area(row) else f"{number(shown)} mass"
+        amount = f"{number(shown * per_px_um2)} {area}" if is_area(row) else f"{number(shown)} mass"
         below = percent is not None and row[floor] is not None and percent <= 100 * row[floor]
         tiles.append(
             {
@@ -245,7 +254,3 @@ def _px_extent(row: PlainRow) -> float:
     if row["px_size_z_um"] is not None:
         return float(row["px_size_z_um"] * row["px_size_y_um"] * row["px_size_x_um"])
     return float(row["px_size_um"] ** 2) if row["px_size_um"] is not None else 1.0
-
-
-def _is_area(row: PlainRow) -> bool:
-    return MassMode.parse(json_of(row["config_json"], {}).get("mass_mode", "uniform")).is_area

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from pairframe.report.figures import (
     sweep_figure,
     sweep_size_in,
     thumbnail,
+    write_movie,
 )
 from pairframe.report.figures.depth import plane_pictures, plane_sections
 from pairframe.report.images import figure_png, fitted, to_image
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
-PICTURES_VERSION = 6  # raised when the pictures change: older ones are made again
+PICTURES_VERSION = 7  # raised when the pictures change: older ones are made again
 STAMP = "view.json"
 THUMBNAIL_PX = 128
 THUMBNAIL_BYTES = 10_000  # 2000 of them, in base64, stay below 30 MB
@@ -78,7 +80,7 @@ class View:
     Attributes
     ----------
     frame_hw_px : (int, int)
-        Height and width of the frame they show, canonical px.
+        Height and width of the frame they show, in units of the width of a canonical pixel.
     bar_length, bar_percent : float
         The scale bar: um (or px without a pixel size), and percent of the width.
     full_mass : float
@@ -91,8 +93,10 @@ class View:
         Whether the history of the solve is drawn; not every engine keeps one.
     n_morph : int
         Frames in the morph, 0 without one. With a morph there is a figure of the motion as well.
-    has_strain, has_axis : bool
-        Whether the strain, and the profile along the body axis, are drawn.
+    has_strain : bool
+        Whether the strain is drawn.
+    axis : str
+        Hash of the profile along the body axis that is drawn; empty without one.
     slices_um : tuple of float
         Depths of the planes in the film of a volume; empty for images.
     """
@@ -107,7 +111,7 @@ class View:
     has_convergence: bool
     n_morph: int
     has_strain: bool = False
-    has_axis: bool = False
+    axis: str = ""
     slices_um: tuple[float, ...] = ()
 
 
@@ -116,6 +120,7 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STAMP).unlink(missing_ok=True)
     slices_um: tuple[float, ...] = ()
+    height, width = seen.transform.units.px_sides[-2:]
     if seen.transform.is_volume:
         slices_um = _write_slices(seen, folder)
         seen = flattened(seen)
@@ -126,12 +131,12 @@ def make_pictures(seen: Seen, folder: Path) -> View:
     top_um = top_of(speed_um, left, SMALLEST_SPEED_PX * seen.transform.units.px_size) if known.any() else float("nan")
     for name, image in layers(seen, speed_um, top_um).items():
         files.replace_file(folder / f"{name}.png", _png(image), flush=False)
-    box, px_size = frame_box(seen), seen.transform.units.px_size
-    length = round_length(0.25 * box.w * px_size)
+    box = frame_box(seen)
+    length = round_length(0.25 * box.w * width)
     view = View(
-        frame_hw_px=(box.h, box.w),
+        frame_hw_px=(round(box.h * height / width), box.w),
         bar_length=length,
-        bar_percent=100 * length / (box.w * px_size),
+        bar_percent=100 * length / (box.w * width),
         full_mass=full_pixel_mass(seen),
         top_speed=top_um,
         most_speed=float(speed_um[known].max()) if known.any() else float("nan"),
@@ -183,12 +188,11 @@ def make_figures(
         drawn = drawn_png(result, motion_figure, motion_size_in(result))
         files.replace_file(folder / "motion.png", drawn, flush=False)
         files.replace_file(folder / "morph.png", _png(morph_film(result)), flush=False)
+    if result.transform.is_volume:
+        write_movie(result, folder / "through_depth.gif")
     if result.work.strain is not None:
         files.replace_file(folder / "strain.png", drawn_png(result, strain_figure, strain_size_in(result)), flush=False)
-    if profile is not None:
-        axis = drawn_axis(result, profile)
-        along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
-        files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
+    _draw_axis(result, folder, profile)
     n_morph = N_MORPH if has_morph else 0
     view = replace(
         view,
@@ -196,10 +200,33 @@ def make_figures(
         has_convergence=bool(result.work.trace),
         n_morph=n_morph,
         has_strain=result.work.strain is not None,
-        has_axis=profile is not None,
+        axis=profile_hash(profile),
     )
     _write_stamp(folder, view)
     return view
+
+
+def remake_axis(result: TransportResult, folder: Path, view: View, profile: pd.DataFrame | None) -> View:
+    """Draw another profile along the body axis, or remove it; the other pictures of a result stay."""
+    (folder / STAMP).unlink(missing_ok=True)
+    _draw_axis(result, folder, profile)
+    view = replace(view, axis=profile_hash(profile))
+    _write_stamp(folder, view)
+    return view
+
+
+def profile_hash(profile: pd.DataFrame | None) -> str:
+    """The same for equal profiles; empty without one."""
+    return "" if profile is None else hashlib.sha256(profile.to_csv(index=False).encode()).hexdigest()[:16]
+
+
+def _draw_axis(result: TransportResult, folder: Path, profile: pd.DataFrame | None) -> None:
+    if profile is None:
+        (folder / "axis.png").unlink(missing_ok=True)
+        return
+    axis = drawn_axis(result, profile)
+    along: Callable[..., Any] = lambda found, figure: axis_figure(found, axis, profile, figure)  # noqa: E731
+    files.replace_file(folder / "axis.png", drawn_png(result, along, AXIS_SIZE_IN), flush=False)
 
 
 def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
@@ -209,11 +236,12 @@ def make_flow_picture(table: pd.DataFrame, folder: Path) -> None:
         files.replace_file(folder / "flows.png", flow_png(table), flush=False)
 
 
-def make_radial_picture(profile: pd.DataFrame, folder: Path) -> None:
-    """Draw the radial profile of a pair; an old picture is removed if there is none."""
+def make_radial_picture(profile: pd.DataFrame, folder: Path, px_size: float, *, is_area: bool) -> None:
+    """Draw the radial profile of a pair; an old picture is removed if there is none. See `radial_figure`."""
     (folder / "radial.png").unlink(missing_ok=True)
     if is_radial(profile):
-        drawn = figure_png(radial_figure(profile, new_figure(*RADIAL_SIZE_IN)), DPI)
+        figure = radial_figure(profile, new_figure(*RADIAL_SIZE_IN), px_size=px_size, is_area=is_area)
+        drawn = figure_png(figure, DPI)
         files.replace_file(folder / "radial.png", drawn, flush=False)
 
 

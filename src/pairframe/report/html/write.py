@@ -26,12 +26,15 @@ from pairframe.report.html.pictures import (
     make_flow_picture,
     make_pictures,
     make_radial_picture,
+    profile_hash,
+    remake_axis,
     sweep_png,
 )
 from pairframe.report.html.report_page import report_page
-from pairframe.results import disk
-from pairframe.results.cohort_table import Cohort, PlainRow, page_name, read_cohort
+from pairframe.results import TransportResult, disk
+from pairframe.results.cohort_table import Cohort, PlainRow, is_area, page_name, read_cohort
 from pairframe.results.group import read_group
+from pairframe.results.row_units import units_of
 from pairframe.results.schema import INTERVAL
 from pairframe.results.store import ResultStore
 from pairframe.results.sweep import Sweep
@@ -41,7 +44,7 @@ MAX_PAGES = 5000
 MAX_WORDS = 2000  # characters of a recommendation
 INLINE_BYTES = 28_000_000  # of thumbnails in report.html, as base64
 _OUR_PICTURES = re.compile(
-    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep|slices)\.png|"
+    r"(thumbnail|source|target|created|destroyed|displacement|summary|convergence|motion|morph|flows|strain|axis|sweep|slices)\.png|through_depth\.gif|"
     r"sweep\.txt|" + re.escape(STAMP)
 )
 
@@ -55,6 +58,7 @@ def write_report(
     max_pages: int = MAX_PAGES,
     summaries: Mapping[str, bytes] | None = None,
     sweeps: Mapping[str, Sweep] | None = None,
+    results: Mapping[str, TransportResult] | None = None,
     embed: bool = False,
 ) -> Path:
     """Write ``report.html`` and a page per pair from the results in a folder.
@@ -76,6 +80,8 @@ def write_report(
         Summary figures (PNG) drawn before; they are not drawn again.
     sweeps : mapping of pair_id to Sweep, optional
         Sweeps to add to the pages of their pairs, where they stay.
+    results : mapping of pair_id to TransportResult, optional
+        Results that are in memory anyway, as they are in the store; they are not read again.
     embed : bool
         Keep the pictures inside the pages, and show those of all pairs in ``report.html``: for viewers that load no other
         files and follow no links, such as that of JupyterLab. The pages are larger by their pictures.
@@ -101,10 +107,13 @@ def write_report(
             try:
                 group = disk.group_path(store.maps_path, page)
                 profile = profiles.get(row["pair_id"])
-                if with_figures and not _is_complete(view, with_axis=profile is not None):
+                if view is not None and view.has_figures and with_figures:
+                    if view.axis != profile_hash(profile):  # other bins, another head, or a profile that came later
+                        view = remake_axis(read_group(group, row["pair_id"]), folder / page, view, profile)
+                elif with_figures:
                     drawn = (summaries or {}).get(row["pair_id"])
                     view = make_figures(
-                        read_group(group, row["pair_id"]),
+                        (results or {}).get(row["pair_id"]) or read_group(group, row["pair_id"]),
                         folder / page,
                         drawn,
                         profile,
@@ -118,7 +127,8 @@ def write_report(
             if flows is not None and (folder / page).is_dir():
                 make_flow_picture(flows[flows["pair_id"] == row["pair_id"]], folder / page)
             if radial is not None and (folder / page).is_dir():
-                make_radial_picture(radial[radial["pair_id"] == row["pair_id"]], folder / page)
+                own = radial[radial["pair_id"] == row["pair_id"]]
+                make_radial_picture(own, folder / page, units_of(row).px_size, is_area=is_area(row))
             if row["pair_id"] in (sweeps or {}) and page in views:
                 _write_sweep((sweeps or {})[row["pair_id"]], folder / page)
             if progress is not None:
@@ -154,11 +164,6 @@ def _pages(cohort: Cohort, max_pages: int) -> dict[str, PlainRow]:
     named = ((page_name(row), row) for row in cohort.rows)
     found = {page: row for page, row in named if page is not None}
     return dict(list(found.items())[:max_pages])
-
-
-def _is_complete(view: View | None, *, with_axis: bool) -> bool:
-    """Whether all figures of a pair are drawn; a profile may have been added since."""
-    return view is not None and view.has_figures and view.has_axis == with_axis
 
 
 def _write_pages(

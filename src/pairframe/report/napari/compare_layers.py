@@ -19,6 +19,7 @@ from pairframe.pipeline import compare
 from pairframe.problem import TransportConfig
 from pairframe.report.napari.layers import STRAIN_MAPS, LayerData, LayerMaps, layer_maps, stacked_layers
 from pairframe.results import TransportResult
+from pairframe.units import PxSize
 
 # Micrometres in the units that layers have; those of other layers are pixels.
 _UM_IN = {
@@ -100,6 +101,12 @@ def pixel_size_um(layer: Layer) -> float | None:
     return None if x == 1.0 else x
 
 
+def voxel_size_um(layer: Layer, px_size_um: float | None) -> PxSize | None:
+    """Sides (z, y, x) of a voxel in um: those of the layer, for pixels of the given width; None without one."""
+    z, y, x = (float(value) for value in layer.scale[-3:])
+    return None if px_size_um is None else (px_size_um * z / x, px_size_um * y / x, px_size_um)
+
+
 def is_area(data: Any) -> bool:
     """Whether an image has only two values, and so is a mask."""
     data = np.asarray(data)
@@ -109,23 +116,30 @@ def is_area(data: Any) -> bool:
     return bool(((data == low) | (data == high)).all()) and low == 0
 
 
-def plane(layer: Layer, step: Sequence[int] = ()) -> NDArray[Any]:
-    """(H, W) of a layer at a position (..., ) of its other axes."""
+def plane(layer: Layer, step: Sequence[int] = (), n_axes: int = 2) -> NDArray[Any]:
+    """(H, W) of a layer at a position (..., ) of its other axes; with three axes, the volume (Z, Y, X)."""
     data = layer.data
-    n_other = len(data.shape) - 2
-    if getattr(layer, "rgb", False) or n_other < 0:
+    n_other = len(data.shape) - n_axes
+    if getattr(layer, "rgb", False) or len(data.shape) < 2:
         raise ArgumentError("an image with one channel", f"layer {layer.name!r} in colour", "use a layer of labels")
+    if n_other < 0:
+        got = f"layer {layer.name!r} of shape {tuple(data.shape)}"
+        raise ArgumentError("a volume (Z, Y, X)", got, "choose another layer, or untick the box volume")
     at = [0] * n_other
     for axis, position in enumerate(list(step)[-n_other:] if n_other else []):
         at[axis] = min(max(int(position), 0), data.shape[axis] - 1)
     return np.asarray(data[tuple(at)])
 
 
-def frame_pairs(layer: Layer) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Each frame of a (T, H, W) layer with the next."""
-    if len(layer.data.shape) != 3 or layer.data.shape[0] < 2:
+def frame_pairs(layer: Layer, n_axes: int = 2) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Each frame of a (T, H, W) layer with the next; with three axes, each volume of a (T, Z, Y, X) layer."""
+    if len(layer.data.shape) != n_axes + 1 or layer.data.shape[0] < 2:
         got = f"layer {layer.name!r} of shape {tuple(layer.data.shape)}"
-        raise ArgumentError("a layer of frames over time (T, H, W)", got, "choose another layer as target")
+        if n_axes == 2:
+            fix = "choose another layer as target, or tick the box volume if its frames are volumes"
+            raise ArgumentError("a layer of frames over time (T, H, W)", got, fix)
+        fix = "choose another layer as target, or untick the box volume"
+        raise ArgumentError("a layer of volumes over time (T, Z, Y, X)", got, fix)
     frames = [np.asarray(layer.data[t]) for t in range(layer.data.shape[0])]
     return list(pairwise(frames))
 
@@ -156,11 +170,12 @@ def new_layers(results: Sequence[TransportResult], source: Layer, prefix: str = 
     """The layers to add over the source: all but the masks, which are there. Several pairs lie along its first axis."""
     maps = [layer_maps(result, f"{source.name} {k} to {k + 1}") for k, result in enumerate(results)]
     # Alignment may have extended the canvas of a pair, by rows above and columns to the left of the source's first pixel.
-    before = [(0, 0) if result.pose is None else result.pose.source_canvas.origin_yx for result in results]
-    maps, (top, left) = _on_one_canvas(maps, before)
-    n_axes = 3 if len(results) > 1 else 2
+    own = results[0].transform.n_axes
+    before = [(0,) * own if result.pose is None else result.pose.source_canvas.origin_yx for result in results]
+    maps, first = _on_one_canvas(maps, before)
+    n_axes = own + 1 if len(results) > 1 else own
     scale, translate = np.array(source.scale[-n_axes:], float), np.array(source.translate[-n_axes:], float)
-    translate[-2:] -= scale[-2:] * (top, left)
+    translate[-own:] -= scale[-own:] * first
     place: dict[str, Any] = {"scale": tuple(scale), "translate": tuple(translate)}
     if hasattr(source, "units"):
         place["units"] = tuple(source.units[-n_axes:])
@@ -170,9 +185,9 @@ def new_layers(results: Sequence[TransportResult], source: Layer, prefix: str = 
 
 
 def _on_one_canvas(
-    maps: Sequence[LayerMaps], before: Sequence[tuple[int, int]]
-) -> tuple[list[LayerMaps], tuple[int, int]]:
-    """The same maps on the smallest canvas that holds all of theirs, and the rows and columns before the source's first pixel."""
+    maps: Sequence[LayerMaps], before: Sequence[tuple[int, ...]]
+) -> tuple[list[LayerMaps], NDArray[np.integer]]:
+    """The same maps on the smallest canvas that holds all of theirs, and the pixels along each axis before the source's first."""
     starts = np.array(before)
     ends = np.array([one.images["created"].shape for one in maps]) - starts
     first, last = starts.max(axis=0), ends.max(axis=0)
@@ -185,7 +200,7 @@ def _on_one_canvas(
         }
         arrows = replace(one.arrows, starts_yx=one.arrows.starts_yx + (first - start))
         placed.append(replace(one, images=images, arrows=arrows))
-    return placed, (int(first[0]), int(first[1]))
+    return placed, first
 
 
 def words(results: Sequence[TransportResult]) -> str:

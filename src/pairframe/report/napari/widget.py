@@ -13,6 +13,7 @@ from pairframe.errors import PairframeError
 from pairframe.problem import TransportConfig
 from pairframe.report.napari import compare_layers as work
 from pairframe.results import TransportResult
+from pairframe.units import PxSize
 
 NEXT_FRAME = "next frame"
 ALIGNMENTS = ("none", "shift", "rigid", "similarity")
@@ -32,7 +33,7 @@ class CompareWidget:
 
     Attributes
     ----------
-    source, target, label, px_size_um, blur_um, reach_um, align, run, cancel, bar, text, settings, save : magicgui widgets
+    source, target, label, volume, px_size_um, blur_um, reach_um, align, run, cancel, bar, text, settings, save : magicgui widgets
     results : list of TransportResult
         Of the last comparison.
     """
@@ -50,6 +51,9 @@ class CompareWidget:
             label="target", choices=self._target_names, tooltip="'next frame': along the time axis"
         )
         self.label = gui.SpinBox(label="label", value=0, min=0, max=2**31 - 1, tooltip="one label id; 0: all labels")
+        self.volume = gui.CheckBox(
+            label="volume", value=False, tooltip="compare volumes (z, y, x) instead of the plane that is shown"
+        )
         self.px_size_um = number(label="pixel size (um)", tooltip="from the layer; 0: unknown, lengths are in pixels")
         self.blur_um = number(
             label="blur (um)", tooltip="no detail below it is resolved; 0: 2 pixels. In pixels without a pixel size"
@@ -66,7 +70,8 @@ class CompareWidget:
         self.settings = gui.FileEdit(label="settings", mode="w", filter="*.toml", value="pairframe.toml")
         self.save = gui.PushButton(text="Save settings")
         buttons = gui.Container(widgets=[self.run, self.cancel], layout="horizontal", labels=False)
-        choices = [self.source, self.target, self.label, self.px_size_um, self.blur_um, self.reach_um, self.align]
+        lengths = [self.px_size_um, self.blur_um, self.reach_um]
+        choices = [self.source, self.target, self.label, self.volume, *lengths, self.align]
         self.container = gui.Container(widgets=[*choices, buttons, self.bar, self.text, self.settings, self.save])
         self.container.pairframe = self  # keeps it alive as long as the dock
         self.text.native.setWordWrap(True)
@@ -107,9 +112,14 @@ class CompareWidget:
             self.text.value = str(error)
 
     def config(self, mass_mode: str = "uniform") -> TransportConfig:
-        """What is chosen; a box at 0 means the default."""
+        """What is chosen; a box at 0 means the default. Of a volume, the pixel size is that in the plane."""
+        width_um: float | None = self.px_size_um.value or None
+        px_size_um: PxSize | None = width_um
+        if self.volume.value and self.source.value is not None:
+            px_size_um = work.voxel_size_um(self.viewer.layers[self.source.value], width_um)
         return TransportConfig(
-            px_size_um=self.px_size_um.value or None,
+            px_size_um=px_size_um,
+            volume=self.volume.value or None,
             blur_um=self.blur_um.value or None,
             reach_um=self.reach_um.value or None,
             align=self.align.value,
@@ -127,12 +137,13 @@ class CompareWidget:
         if self._job is not None or self.source.value is None:
             return
         layer = self.viewer.layers[self.source.value]
+        n_axes = 3 if self.volume.value else 2
         try:
             if self.target.value == NEXT_FRAME:
-                planes, are_labels = work.frame_pairs(layer), isinstance(layer, Labels)
+                planes, are_labels = work.frame_pairs(layer, n_axes), isinstance(layer, Labels)
             else:
-                other, step = self.viewer.layers[self.target.value], self.viewer.dims.current_step
-                planes = [(work.plane(layer, step[:-2]), work.plane(other, step[:-2]))]
+                other, step = self.viewer.layers[self.target.value], self.viewer.dims.current_step[:-n_axes]
+                planes = [(work.plane(layer, step, n_axes), work.plane(other, step, n_axes))]
                 are_labels = isinstance(layer, Labels) and isinstance(other, Labels)
             pairs, mass_mode = work.as_masses(planes, are_labels=are_labels, label=self.label.value)
             config = self.config(mass_mode)

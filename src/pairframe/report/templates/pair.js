@@ -44,7 +44,7 @@
     const depths = planes.dataset.depths.split(" ");
     const frame = Number(depth.value);
     planes.querySelector("img").style.transform = "translateY(" + -100 * frame / depths.length + "%)";
-    byId("depth-um").textContent = Number(depths[frame]).toPrecision(4).replace(/\.?0+$/, "");
+    byId("depth-um").textContent = Number(depths[frame]).toLocaleString("en", { maximumSignificantDigits: 4 });
   }
   if (planes) {
     planes.style.aspectRatio = String(aspect);
