@@ -95,7 +95,7 @@ def test_cells_that_move_with_their_neighbours_are_followed_farther() -> None:
 def test_a_third_look_follows_cells_whose_neighbours_were_linked_wrongly_at_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Many cells move by more than half of the distance to the next one.
+    # Many cells move by more than half of the distance to the next one. A scene was chosen in which two looks fail.
     scene = cell_scene(3, n_side=10, shift_px=12.0, event_share=0.4)
     wrong = []
     for looks in (2, 4):

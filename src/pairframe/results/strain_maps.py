@@ -57,7 +57,7 @@ def rim_of(result: TransportResult) -> Bool:
 def anisotropy_of_steps(result: TransportResult) -> Float:
     """Anisotropy (Hc, Wc) that the steps of binary outlines alone exceed in few pixels; 0 if masses have fractions.
 
-    From affine maps of binary ellipses at random places between the pixels (``benchmarks/strain.py placed``): at a depth of d
+    From one sheared binary ellipse at 32 random places between the pixels (``benchmarks/strain.py placed``): at a depth of d
     pixels, the entries of the strain have a standard deviation of ``0.075 d^(-4/3)``. Steps are a shear without
     expansion, so a stretch ratio has a Rayleigh distribution, of which 95 % is below 5 times that.
     """
