@@ -15,6 +15,7 @@ from pairframe.errors import ArgumentError
 torch = pytest.importorskip("torch")
 
 from pairframe.losses import ImageLoss  # noqa: E402
+from pairframe.losses.pair import NEARLY_EMPTY  # noqa: E402
 from pairframe.tiled import NotConvergedWarning, TiledError  # noqa: E402
 
 PENALTIES = ("kl", "partial", "balanced")
@@ -57,21 +58,84 @@ def test_torch_checks_the_gradient(penalty: str) -> None:
     assert torch.autograd.gradcheck(loss, (a.requires_grad_(), b.requires_grad_()), eps=1e-5, atol=1e-5, rtol=1e-5)
 
 
+def dense_balanced(a: torch.Tensor, b: torch.Tensor, epsilon: float) -> float:
+    """The balanced divergence of two images (1, H, W) by plain logarithmic Sinkhorn, to nearly all digits."""
+
+    def value(a: torch.Tensor, b: torch.Tensor) -> float:
+        x, y = a[0].nonzero().double(), b[0].nonzero().double()
+        log_a, log_b = (torch.log(one[one > 0] / one.sum()) for one in (a, b))
+        z = sum(np.exp(-(k**2) / epsilon) for k in range(-30, 31)) ** 2
+        log_k = -(torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist") ** 2) / epsilon
+        log_k += 0.5 * (log_a[:, None] + log_b) - np.log(z)
+        f, g = torch.zeros_like(log_a), torch.zeros_like(log_b)
+        for _ in range(5000):
+            before, f = f, log_a - torch.logsumexp(log_k + g, 1)
+            f = 0.5 * (f + before) if x.shape == y.shape and torch.equal(x, y) else f  # a self-problem
+            g = log_b - torch.logsumexp(log_k + f[:, None], 0)
+            if float((f - before).abs().max()) < 1e-9:  # the dual is stationary
+                break
+        return epsilon * float((f * log_a.exp()).sum() + (g * log_b.exp()).sum())
+
+    return value(a, b) - 0.5 * (value(a, a) + value(b, b))
+
+
+# Pixels of both images: beside the object, two blurs away, a few more, and in the far corner.
+EMPTY = {
+    "beside": ((0, 12, 8), (0, 10, 17)),
+    "close": ((0, 13, 13), (0, 10, 3)),
+    "off": ((0, 2, 17), (0, 2, 1)),
+    "corner": ((0, 19, 0), (0, 19, 0)),
+}
+
+
+@pytest.mark.parametrize("place", EMPTY)
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("side", [0, 1])
+def test_an_empty_pixel_has_the_derivative_of_a_little_mass_in_it(penalty: str, place: str, side: int) -> None:
+    """Differences of the loss between 1/e and e times a millionth of the mean mass there, in the logarithm of the mass."""
+    images = list(pair())
+    loss, where = ImageLoss(1.5, 6.0, penalty=penalty, **TIGHT), EMPTY[place][side]
+    leaf = images[side].clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(*(leaf if k == side else one for k, one in enumerate(images))), leaf)
+    full = images[side]
+    assert full[where] == 0
+    little = NEARLY_EMPTY * float(full.sum()) / int((full > 0).sum())
+
+    def at(log: float) -> float:
+        moved = full.clone()
+        moved[where] = little * np.exp(log)
+        changed = [moved if k == side else one for k, one in enumerate(images)]
+        # The digits that balanced values need here are more than a certificate has.
+        return dense_balanced(*changed, 2.25) if penalty == "balanced" else float(loss(*changed))
+
+    h = 0.25
+    slope = (45 * (at(h) - at(-h)) - 9 * (at(2 * h) - at(-2 * h)) + at(3 * h) - at(-3 * h)) / (60 * h * little)
+    assert float(gradient[where]) == pytest.approx(slope, rel=2e-5)
+
+
 @pytest.mark.parametrize("penalty", ["partial", "balanced"])
-def test_an_empty_pixel_has_the_derivative_of_the_first_mass_in_it(penalty: str) -> None:
+def test_beside_the_image_it_is_the_limit_at_no_mass(penalty: str) -> None:
     a, b = pair()
-    loss = ImageLoss(1.5, 6.0, penalty=penalty, **TIGHT)
+    loss, where = ImageLoss(1.5, 6.0, penalty=penalty, **TIGHT), EMPTY["beside"][0]
     leaf = a.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(loss(leaf, b), leaf)
-    place = (0, 13, 13)
-    assert a[place] == 0
+    value = loss(leaf, b)
+    (gradient,) = torch.autograd.grad(value, leaf)
+    moved = a.clone()
+    moved[where] = 1e-5
+    slope = (float(loss(moved, b)) - float(value.detach())) / 1e-5
+    moved[where] = 2e-5
+    slope = 2.0 * slope - (float(loss(moved, b)) - float(value.detach())) / 2e-5
+    assert float(gradient[where]) == pytest.approx(slope, rel=1e-6)
 
-    def slope(h: float) -> float:
-        moved = a.clone()
-        moved[place] = h
-        return (float(loss(moved, b)) - float(loss(a, b))) / h
 
-    assert float(gradient[place]) == pytest.approx(slope(1e-8), rel=1e-3)
+def test_mass_far_from_both_images_costs() -> None:
+    """It has to be moved or destroyed, so the loss rises with it, however far it is."""
+    a, b = pair()
+    wide = [torch.nn.functional.pad(one, (60, 60, 60, 60)).requires_grad_() for one in (a, b)]
+    for penalty in ("kl", "partial"):
+        for gradient in torch.autograd.grad(ImageLoss(1.5, 6.0, penalty=penalty)(*wide), wide):
+            assert bool((gradient[0, 0] > 0).all())
+            assert bool((gradient[0, :, -1] > 0).all())
 
 
 def test_it_is_the_divergence_of_masks() -> None:
@@ -199,7 +263,8 @@ BAD = {
     "integers": (lambda a, b: (a.int(), b), "a in floating point"),
     "bool": (lambda a, b: (a, b > 0), "b in floating point"),
     "arrays": (lambda a, b: (a.numpy(), b), "a to be a tensor"),
-    "devices": (lambda a, b: (a.to("meta"), b), "a to hold numbers"),
+    "devices": (lambda a, b: (a, b.to("meta")), r"images on one device.*cpu and meta.*\.to\(other.device\)"),
+    "no numbers": (lambda a, b: (a.to("meta"), b.to("meta")), "a to hold numbers"),
     "empty": (lambda a, b: (a[:0], b[:0]), r"shape \(B, H, W\)"),
 }
 

@@ -91,7 +91,7 @@ def test_growth_beyond_the_tail_has_a_bar_beside_the_bins(result: pf.TransportRe
     axis = pf.body_axis(result)
     profile = pf.axis_profile(result, axis, n_bins=5)
     mass = axis_figure(result, axis, profile, new_figure(*AXIS_SIZE_IN)).axes[2]
-    assert [text.get_text() for text in mass.texts] == ["beyond\nhead", "beyond\ntail"]
+    assert [text.get_text() for text in mass.texts] == ["beyond\nthe head", "beyond\nthe tail"]
     hatched = [bar for bar in mass.patches if bar.get_hatch()]
     (beyond,) = (bar for bar in hatched if bar.get_height() > 1.0)
     assert beyond.get_x() > 1.0

@@ -17,7 +17,9 @@ from pairframe.tiled import (
     sinkhorn_value,
 )
 from pairframe.tiled.backends import backend_name
+from pairframe.tiled.cost import PointCost
 from pairframe.tiled.small.model import LARGEST, is_small, is_worth_storing
+from pairframe.tiled.small.solve import stored
 
 SIDES = {"balanced": (None, None), "soft": (0.3, 0.7), "hard a": (None, 0.5), "hard b": (0.5, None)}
 
@@ -183,3 +185,13 @@ def test_points_in_many_dimensions_are_stored_where_that_is_cheaper() -> None:
 def test_compiled_is_refused_elsewhere() -> None:
     with pytest.raises(TiledError, match="on the CPU"):
         backend_name("compiled", torch.device("cuda"))
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.5, 1e6])
+def test_distances_in_many_dimensions_keep_their_digits_wherever_the_points_are(offset: float) -> None:
+    """The products of points far from the origin cancel, unless the points are moved to their centre."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(2, n, 40, generator=generator, dtype=torch.float64).round(decimals=3) for n in (13, 17))
+    wanted = (x[:, :, None] - y[:, None]).square().sum(3)
+    found = stored(PointCost(x + offset, y + offset))
+    assert torch.allclose(found, wanted, rtol=1e-13 if offset < 1 else 1e-9)

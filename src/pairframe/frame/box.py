@@ -183,11 +183,19 @@ class BoxYX(Box):
         return f"BoxYX({', '.join(f'{name}={value}' for name, value in self.to_dict().items())})"
 
 
+_FEW_PIXELS = 1 << 10  # of an image, of which the pixels are listed in less time than the lines are looked at
+
+
 def tight_box(density: NDArray[Any], row_is_positive: Bool | None = None) -> Box | None:
     """The smallest box around the positive entries of an array with any number of axes; None when there are none.
 
     `row_is_positive`, of the shape of `density` without its last axis, saves a pass when the caller has it.
     """
+    if density.ndim == 2 and density.size <= _FEW_PIXELS:
+        rows_on, columns_on = density.nonzero()
+        if not rows_on.size:
+            return None
+        return Box((int(rows_on[0]), int(columns_on.min())), (int(rows_on[-1]) + 1, int(columns_on.max()) + 1))
     rows = np.asarray(density.any(axis=-1) if row_is_positive is None else row_is_positive)
     if not rows.any():
         return None

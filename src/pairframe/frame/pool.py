@@ -105,6 +105,9 @@ def splat(
 
 
 def _splat_image(value_work: NDArray[Any], s: int, out: NDArray[np.generic], real_pixels: Sequence[Int] | None) -> None:
+    if s == 1:  # a block is a pixel
+        out[...] = value_work[: out.shape[0], : out.shape[1]]
+        return
     n_rows, w = value_work.shape[0], out.shape[1]
     step = max(1, _CHUNK_PIXELS // max(1, w))
     for first in range(0, n_rows, step):

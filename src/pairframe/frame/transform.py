@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -211,7 +212,8 @@ class GridTransform:
     @property
     def units(self) -> Units:
         """The unit of lengths and areas: um, or px if no pixel size is known."""
-        return Units(self.px_size_um, self.n_axes)
+        sides = self.px_size_um  # a list while the JSON of a volume is read
+        return _units(sides, self.n_axes) if isinstance(sides, float | None) else Units(sides, self.n_axes)
 
     @property
     def n_axes(self) -> int:
@@ -293,10 +295,12 @@ class GridTransform:
         crop, s = self.pair_crop_box_yx, self.downsample_factor
         valid = work[self.work_valid_box_yx.slices]
         finite_total(valid, "mass_work")
-        real_pixels = [
-            real_pixels_per_block(side - first, s, n_blocks)
-            for side, first, n_blocks in zip(self.canon_shape_hw, crop.lo, valid.shape, strict=True)
-        ]
+        real_pixels = None
+        if s > 1:
+            real_pixels = [
+                real_pixels_per_block(side - first, s, n_blocks)
+                for side, first, n_blocks in zip(self.canon_shape_hw, crop.lo, valid.shape, strict=True)
+            ]
         mass_canon = new_array(self.canon_shape_hw, 0.0, "canvas")
         splat(valid, s, mass_canon[crop.slices], valid.ndim, real_pixels)
         if golden.is_debug(debug):
@@ -375,3 +379,8 @@ class GridTransform:
             f"crop {str(self.pair_crop_box_yx).replace(',', '')}, "
             f"s={self.downsample_factor} -> work {sides_text(valid)} px of {self.work_px_size_um:g} {unit}{bucket}{clipped})"
         )
+
+
+@lru_cache(maxsize=64)
+def _units(px_size_um: float | None, n_axes: int) -> Units:
+    return Units(px_size_um, n_axes)

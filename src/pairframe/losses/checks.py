@@ -33,6 +33,13 @@ def checked_pair(a: Any, b: Any) -> CheckedPair:
     for name, image in (("a", a), ("b", b)):
         if not isinstance(image, Tensor):
             raise ArgumentError(f"{name} to be a tensor", type(image).__name__, "use torch.as_tensor", name)
+    if a.device != b.device:
+        raise ArgumentError(
+            "two batches of images on one device",
+            f"{a.device} and {b.device}",
+            "move one of them with .to(other.device)",
+        )
+    for name, image in (("a", a), ("b", b)):
         check_storage(name, image)
         if not image.is_floating_point():
             raise ArgumentError(f"{name} in floating point", str(image.dtype), f"use {name}.float()", name)
@@ -49,12 +56,6 @@ def checked_pair(a: Any, b: Any) -> CheckedPair:
             "two batches of images of one shape",
             f"{tuple(a.shape)} and {tuple(b.shape)}",
             "pad or resample one of them, or use expand for a batch of one",
-        )
-    if a.device != b.device:
-        raise ArgumentError(
-            "two batches of images on one device",
-            f"{a.device} and {b.device}",
-            "move one of them with .to(other.device)",
         )
     arrays = [_array(name, image) for name, image in (("a", a), ("b", b))]
     return CheckedPair(arrays[0], arrays[1], a.shape, a.dtype, None if a.device.type == "cpu" else str(a.device))

@@ -22,9 +22,10 @@ from pairframe.frame import tight_box
 from pairframe.problem import KL, Partial, Penalty, TransportProblem
 from pairframe.types import Float
 
-# An empty pixel has the derivative of one with this share of the mean mass. For `balanced` and `partial` it is the limit at no
-# mass; for `kl` there is none, but it grows slowly, as mass^(-eps/(2 (lambda + eps))).
-_NEARLY_EMPTY = 1e-6
+# An empty pixel has the derivative of one with this share of the mean mass. Near the image that is the limit at no mass for
+# `balanced` and `partial`. Far away, and for `kl`, no mass that a number can hold is close to the limit: see `docs/image_loss.md`.
+NEARLY_EMPTY = 1e-6
+_ALONE = 37.0  # terms farther apart than that factor of e add up to the larger one
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def pair_value(
     for side, own in ((0, own_a), (1, own_b)):
         if wants[side]:
             assert own.gradient is not None
-            gradients[side] = _derivative(solution, side, box, a.shape) - own.gradient
+            gradients[side] = _derivative(solution, side, box, a.shape, is_own=False) - own.gradient
     return PairValue(max(value, 0.0), gradients[0], gradients[1], solution.certificate.meets(settings.options.tol))
 
 
@@ -89,7 +90,9 @@ def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> Sel
     box = _box(mass)
     problem = TransportProblem(mass[box], mass[box], settings.epsilon, settings.penalty, settings.penalty)
     solution = solve_problem(problem, "grid", settings.options)
-    return SelfValue(_value(solution), _derivative(solution, 0, box, mass.shape) if wants_gradient else None)
+    return SelfValue(
+        _value(solution), _derivative(solution, 0, box, mass.shape, is_own=True) if wants_gradient else None
+    )
 
 
 def _box(mass: Float) -> tuple[slice, ...]:
@@ -100,13 +103,19 @@ def _box(mass: Float) -> tuple[slice, ...]:
 
 
 def _value(solution: Solution) -> float:
-    """The middle of the certified bounds, without the constant of the reference."""
+    """The middle of the certified bounds, or the lower one if there is no other; without the constant of the reference."""
     found = solution.certificate
-    return found.dual_lower + 0.5 * found.gap - solution.problem.epsilon * solution.problem.total_reference
+    gap = found.gap if np.isfinite(found.gap) else 0.0
+    return found.dual_lower + 0.5 * gap - solution.problem.epsilon * solution.problem.total_reference
 
 
-def _derivative(solution: Solution, side: int, box: tuple[slice, ...], shape: tuple[int, ...]) -> Float:
-    """dU/da on every pixel (H, W); on empty pixels that of nearly empty ones. The solution is of the pixels in the box."""
+def _derivative(
+    solution: Solution, side: int, box: tuple[slice, ...], shape: tuple[int, ...], *, is_own: bool
+) -> Float:
+    """dU/da on every pixel (H, W); on empty pixels that of nearly empty ones. The solution is of the pixels in the box.
+
+    With `is_own`, mass in an empty pixel appears on both sides of the problem.
+    """
     problem, (f, g), marginal = solution.problem, (solution.potential_a, solution.potential_b), solution.marginal_a
     if side == 1:
         problem, f, g, marginal = problem.swapped(), g, f, solution.marginal_b
@@ -116,13 +125,53 @@ def _derivative(solution: Solution, side: int, box: tuple[slice, ...], shape: tu
     off[box], there[box] = ~on, problem.support_b
     everywhere[box][on] = _open_derivative(f[on], penalty, epsilon, marginal[on] / problem.mass_a[on])
     if off.any():
-        mass = _NEARLY_EMPTY * problem.total_a / int(on.sum())
+        log_mass = np.log(NEARLY_EMPTY * problem.total_a / int(on.sum()))
         log_v = problem.log_v[problem.support_b] + g[problem.support_b] / epsilon
         log_sum = SupportKernel(there, off, epsilon).log_sum(log_v)
-        log_ratio = 0.5 * np.log(mass) - (problem.log_u[on][0] - 0.5 * np.log(problem.mass_a[on][0]))
-        s = epsilon * (log_ratio - log_sum)
-        everywhere[off] = _open_derivative(penalty.update(s, epsilon), penalty, epsilon, np.ones(s.shape))
+        log_z = float(np.log(problem.mass_a[on][0]) - 2.0 * problem.log_u[on][0])
+        f_off, share = _nearly_empty(log_sum, log_mass, log_z, penalty, epsilon, is_own=is_own)
+        everywhere[off] = _open_derivative(f_off, penalty, epsilon, share)
     return everywhere
+
+
+def _nearly_empty(
+    log_sum: Float, log_mass: float, log_z: float, penalty: Penalty, epsilon: float, *, is_own: bool
+) -> tuple[Float, Float]:
+    """Potentials, and shares of the mass that are moved, of pixels (n,) of a little mass m each, one at a time.
+
+    `log_sum` is the log of K = sum_j v_j e^((g_j - C_ij)/eps) over the other side. In a self-problem m is on the other side too
+    and can stay where it is: with x = f/eps, K becomes K + sqrt(m/z) e^x. Far away that is nearly all of it, however small m is.
+    """
+    log_ratio = 0.5 * (log_mass + log_z)  # log(a/u)
+    if not is_own:
+        f = penalty.update(epsilon * (log_ratio - log_sum), epsilon)
+        return f, np.exp(np.minimum(f / epsilon + log_sum - log_ratio, 0.0))
+    log_own = 0.5 * (log_mass - log_z)
+    slope = 1.0 + epsilon / penalty.marginal_relaxation if isinstance(penalty, KL) else 1.0
+    x = _own_exponent(log_sum, log_ratio, log_own, slope)
+    f = penalty.admissible(epsilon * x)
+    total = np.logaddexp(log_sum, log_own + f / epsilon) if penalty.pins else 0.0  # the others do not need the share
+    return f, np.exp(np.minimum(f / epsilon + total - log_ratio, 0.0)) if penalty.pins else np.ones(f.shape)
+
+
+def _own_exponent(log_sum: Float, log_ratio: float, log_own: float, slope: float) -> Float:
+    """The roots x, (n,), of ``slope x + log(e^log_sum + e^(log_own + x)) = log_ratio``.
+
+    Near and far pixels see one term of the sum only, and the others take a few steps of Newton's method: from the left of a
+    convex function the first step goes to the right of the root, and all others come down to it.
+    """
+    near, far = (log_ratio - log_sum) / slope, (log_ratio - log_own) / (slope + 1.0)
+    x = np.minimum(near, far)
+    between = np.flatnonzero(np.abs(log_own + x - log_sum) < _ALONE)
+    k, y = log_sum[between], x[between]
+    for _ in range(50 if between.size else 0):
+        own = np.exp(log_own + y - k)  # relative to e^log_sum
+        step = (log_ratio - slope * y - k - np.log1p(own)) / (slope + own / (1.0 + own))
+        y += step
+        if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(y).max()):
+            break
+    x[between] = y
+    return x
 
 
 def _open_derivative(f: Float, penalty: Penalty, epsilon: float, share: Float) -> Float:

@@ -247,8 +247,13 @@ def _second_half(half: _Half) -> tuple[_Remainder, _Remainder]:
 
 def _remainder(side: _Side, log_sum: Float, moments: Moments) -> _Remainder:
     # Rounding, or exponents beyond float64, may put sums above the mass: limit them to it.
-    share = np.nan_to_num(np.exp(np.minimum(log_sum - side.log_mass, 0.0)), nan=0.0)
-    return _Remainder(share, np.nan_to_num(moments.displacement), np.nan_to_num(moments.cost))
+    share = np.exp(np.minimum(log_sum - side.log_mass, 0.0))
+    return _Remainder(_numbers(share), _numbers(moments.displacement), _numbers(moments.cost))
+
+
+def _numbers(values: Float) -> Float:
+    """`numpy.nan_to_num`, which takes several passes, only where it is needed."""
+    return values if np.isfinite(values).all() else np.nan_to_num(values)
 
 
 def _one_total(left: Float, arrived: Float) -> tuple[float, Float, Float]:

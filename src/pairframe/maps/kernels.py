@@ -62,8 +62,13 @@ class SeparableKernel:
 
     def __init__(self, support_in: Bool, support_out: Bool, epsilon: float, spacing: tuple[float, ...] = ()) -> None:
         from pairframe.engines.grid.kernel import SupportKernel  # imported on first use: it loads the compiler
+        from pairframe.engines.grid.stored import StoredKernel, stored_kernel
 
-        self._kernel = SupportKernel(support_in, support_out, epsilon, spacing=spacing)
+        stored = stored_kernel(support_in, support_out, epsilon, spacing)
+        self._kernel: SupportKernel | StoredKernel = (
+            SupportKernel(support_in, support_out, epsilon, spacing=spacing) if stored is None else stored
+        )
+        self._stored = stored
         self._supports, self._spacing = (support_in, support_out), spacing
 
     def log_sum(self, log_weight: Float) -> Float:
@@ -76,6 +81,9 @@ class SeparableKernel:
 
     def moments(self, log_weight: Float) -> Moments:
         """|x_i - x_j|^2 = |x_j|^2 - 2 x_i.x_j + |x_i|^2, so the averages of x_j and |x_j|^2 are enough."""
+        if self._stored is not None:
+            log_sum, means = self._stored.log_sum_and_moments(log_weight)
+            return Moments(log_sum, means[:-1], means[-1])
         # Positions are as large as the sums themselves, and are not kept between calls.
         support_in, support_out = self._supports
         channels = np.empty((support_in.ndim + 1, self._kernel.n_in))

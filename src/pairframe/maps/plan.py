@@ -79,8 +79,10 @@ class PlanOperator:
 
     def kernel_at(self, side: str) -> PlanKernel:
         """Sums over the other support, seen from the support of `side` ("a" or "b"); built on first use."""
+        problem = self.problem
+        if self.is_symmetric:  # both sides see the same, one after the other
+            side = "a"
         if side not in self._kernels:
-            problem = self.problem
             here, there = problem.support_a, problem.support_b
             if side == "b":
                 here, there = there, here

@@ -21,6 +21,7 @@ One = TypeVar("One")
 Other = TypeVar("Other")
 
 _SMALL = 100_000  # outputs; below it, a thread costs more than it saves
+_TINY = 2_000  # outputs of a whole job; below it, so does a thread of its own
 _limit: ContextVar[int | None] = ContextVar("threads_limit", default=None)
 _pool: ThreadPoolExecutor | None = None
 _blas_lock = Lock()
@@ -62,8 +63,11 @@ def run_in_threads(work: Callable[[int, int], None], n_outputs: int) -> None:
 
 
 def side_by_side(one: Callable[[], One], other: Callable[[], Other], n_outputs: int) -> tuple[One, Other]:
-    """The results of two jobs of so many outputs each, the second in another thread if both are too small to be divided."""
-    if n_outputs >= _SMALL or n_threads() == 1:
+    """The results of two jobs of so many outputs each, the second in another thread if both are too small to be divided.
+
+    Tiny jobs run one after the other: to wake a thread takes longer.
+    """
+    if not _TINY <= n_outputs < _SMALL or n_threads() == 1:
         return one(), other()
     waiting = _threads().submit(_alone, other)
     found = one()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class WorkPair:
     notices: tuple[Notice, ...] = ()
     pose: Pose | None = None
 
-    @property
+    @cached_property
     def scales(self) -> Scales:
         """The units of the comparison."""
         return scales_of(self.transform, self.config)
@@ -139,9 +140,10 @@ def _inverted_notices(densities: DensityPair) -> list[Notice]:
     notices = []
     for name, density in (("source", densities.source), ("target", densities.target)):
         on = density > 0
-        share = float(on.mean())
-        touches_all = all(edge.any() for axis in range(on.ndim) for edge in (on.take(0, axis), on.take(-1, axis)))
-        if densities.config.mass.is_area and touches_all and share > MOST_COVERED:
+        share = np.count_nonzero(on) / on.size
+        if not (densities.config.mass.is_area and share > MOST_COVERED):
+            continue
+        if all(edge.any() for axis in range(on.ndim) for edge in (on.take(0, axis), on.take(-1, axis))):
             borders = {2: "four", 3: "six"}[on.ndim]
             message = f"the {name} covers {100 * share:.3g} % of the canvas and touches all {borders} borders"
             fix = "invert it if its objects are the background"
@@ -168,9 +170,11 @@ def _resolution_notices(work: WorkPair, boxes: Sequence[Box | None]) -> list[Not
     notices: list[Notice] = []
     masses = (work.mass_source, work.mass_target)
     for name, mass, box in zip(("source", "target"), masses, boxes, strict=True):
+        if factor == 1:
+            break
         found = tight_box(mass)
         assert found is not None  # both have mass
-        if factor > 1 and min(found.shape) < FEWEST_WORK_PX:
+        if min(found.shape) < FEWEST_WORK_PX:
             finer = 1 if box is None else max(1, min(min(box.shape) // FEWEST_WORK_PX, factor - 1))
             message = f"with downsample_factor {factor} the {name} is only {sides_text(found.shape)} work pixels large, too few to "
             notices.append(

@@ -17,6 +17,7 @@ from pairframe.pipeline.memory_rule import BYTES_PER_CANVAS_PX, comparison_bytes
 from pairframe.problem import TransportConfig
 
 LARGE_SHARE = 0.5  # of the free memory: a larger comparison of volumes is announced
+NEGLIGIBLE_BYTES = 1 << 18  # to ask the system how much is free takes longer than a comparison so small is worth
 _OTHERWISE = "crop the {masks}, or use a machine with more memory"
 
 
@@ -47,9 +48,12 @@ def check_masks_memory(masks: Sequence[Mask], config: TransportConfig) -> None:
 
 def checked_memory(canvas_shape: tuple[int, ...], work_px: int, n_with_mass: int, factor: int) -> Notice | None:
     """A notice about a comparison of these sizes; an error if it is one of volumes and does not fit. See `comparison_bytes`."""
-    canvas_px, available = math.prod(canvas_shape), available_bytes()
+    canvas_px = math.prod(canvas_shape)
     is_volume = len(canvas_shape) == 3
     needed = comparison_bytes(canvas_px, work_px, n_with_mass)
+    if needed <= NEGLIGIBLE_BYTES:
+        return None
+    available = available_bytes()
     if needed <= (LARGE_SHARE if is_volume else 1.0) * available:
         return None
     fix = _OTHERWISE.format(masks="volumes" if is_volume else "images")

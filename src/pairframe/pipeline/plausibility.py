@@ -29,6 +29,7 @@ MOST_BETWEEN_PIECES = 0.02  # share of the moved mass
 LEAST_RESPONSE = 0.9
 MOST_BLUR = 0.25  # of the reach, and of the thickness of the objects
 MOST_NOISE = 0.01
+_FEW_PIXELS = 4096  # of which the exact thickness takes no longer than a bound
 _ALIGN = 'align the masks first (align="shift" or "rigid", --align)'
 _ALIGN_VOLUMES = "shift the target onto the source first, by whole voxels (numpy.roll)"
 
@@ -68,10 +69,12 @@ class _Checks:
         result, work = self._result, self._work
         changed = min(result.total_mass_created, result.total_mass_destroyed) / min(result.M_source, result.M_target)
         changed -= max(result.noise_floor, result.noise_floor_target)  # `_noise` is about that
-        length_um = typical_length(work.mass_source, work.mass_target, spacing=self._spacing) * self._px_um
-        # A rigid shift by k of an object of length L is seen as one if (L + k)^2 - L^2 <= reach^2.
-        longest_um = math.hypot(length_um, result.reach_um) - length_um
-        too_far = self._centre_moved_um > longest_um and not self._tilts and changed > LEAST_EXCHANGED_IF_FAR
+        too_far, length_um, longest_um = False, math.nan, math.inf
+        if not self._tilts and changed > LEAST_EXCHANGED_IF_FAR:
+            length_um = typical_length(work.mass_source, work.mass_target, spacing=self._spacing) * self._px_um
+            # A rigid shift by k of an object of length L is seen as one if (L + k)^2 - L^2 <= reach^2.
+            longest_um = math.hypot(length_um, result.reach_um) - length_um
+            too_far = self._centre_moved_um > longest_um
         if changed > (MOST_EXCHANGED_IF_FAR if too_far else MOST_EXCHANGED_GROWTH):
             yield warning(
                 "motion_called_growth",
@@ -131,7 +134,8 @@ class _Checks:
         blur_um = self._result.blur_um
         limits_um: list[tuple[str, float]] = [("reach", self._result.reach_um)]
         supports = [mass > 0 for mass in (self._work.mass_source, self._work.mass_target)]
-        if not any(_is_thicker(on, blur_um / MOST_BLUR / self._px_um, self._spacing) for on in supports):
+        thick_px = blur_um / MOST_BLUR / self._px_um
+        if not any(on.size > _FEW_PIXELS and _is_thicker(on, thick_px, self._spacing) for on in supports):
             thickness_um = 2.0 * max(_depth(on, self._spacing) for on in supports) * self._px_um
             limits_um.append(("thickness of the objects", thickness_um))
         for name, length_um in limits_um:
@@ -163,10 +167,12 @@ def mass_between_pieces(
     """
     from scipy import ndimage
 
-    source, n_source = label_pieces(on_source)
     target, n_target = label_pieces(on_target)
+    if n_target < 2:
+        return 0.0, math.nan
+    source, n_source = label_pieces(on_source)
     moved = (left > 0) & np.isfinite(velocity_px[..., 0]) & (source > 0)
-    if n_source == 0 or n_target < 2 or not moved.any():
+    if n_source == 0 or not moved.any():
         return 0.0, math.nan
     nearest = ndimage.distance_transform_edt(target == 0, return_distances=False, return_indices=True)
     landed = np.argwhere(moved) + np.rint(velocity_px[moved] / np.array(spacing or 1.0)).astype(np.int64)
@@ -189,8 +195,10 @@ def mass_between_pieces(
 
 def _centre(mass: Float, spacing: tuple[float, ...]) -> Float:
     """Centre of mass, px."""
-    on = mass > 0
-    return np.asarray(np.average(np.argwhere(on) * np.array(spacing), axis=0, weights=mass[on]))
+    along = [mass.sum(axis=tuple(other for other in range(mass.ndim) if other != axis)) for axis in range(mass.ndim)]
+    total = float(along[0].sum())
+    means = [float(np.sum(line * np.arange(line.size))) / total for line in along]
+    return np.array([mean * side for mean, side in zip(means, spacing, strict=True)])
 
 
 def _is_thicker(on: Bool, thickness_px: float, spacing: tuple[float, ...]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -24,6 +25,7 @@ from pairframe.pipeline.clean import cleaned, cleaning_notices
 from pairframe.pipeline.memory_check import check_canvas_memory, check_masks_memory
 from pairframe.problem import TransportConfig
 from pairframe.types import Float
+from pairframe.units import PxSize
 
 MaskLike = Mask | ArrayLike | os.PathLike[str]
 Pair = tuple[MaskLike, MaskLike]
@@ -78,7 +80,13 @@ def read_pair(
     source, target = (mass_density(mask, config.mass_mode, px_size_um) for mask in masks)
     if config.align != "none":
         notices = (*notices, Notice("not_aligned", f"not aligned, because the {' and the '.join(empty)} is empty"))
-    return DensityPair(source, target, replace(config, px_size_um=px_size_um), (*done, *notices))
+    return DensityPair(source, target, _with_pixel_size(config, px_size_um), (*done, *notices))
+
+
+@lru_cache(maxsize=16)
+def _with_pixel_size(config: TransportConfig, px_size_um: PxSize | None) -> TransportConfig:
+    """The config with a pixel size; remembered, because a config checks all of its fields and many pairs share one."""
+    return replace(config, px_size_um=px_size_um)
 
 
 def volume_config(masks: Sequence[Mask], config: TransportConfig) -> TransportConfig:

@@ -89,15 +89,15 @@ def move_missing(problem: TransportProblem, g: Float, missing_a: Float, missing_
 
 def _slope(g: Float, on: Bool, spacing: tuple[float, ...]) -> Float:
     """Slope of a potential over the grid on its support, (m, ndim), from whichever neighbours there are."""
-    known = np.where(on, g, np.nan)
     slopes = []
     for axis, length in enumerate(spacing):
-        step = np.diff(known, axis=axis) / length
-        has_step = np.isfinite(step)
+        n = g.shape[axis]
+        upper, lower = ((slice(None),) * axis + (slice(first, n - 1 + first),) for first in (1, 0))
+        step = (g[upper] - g[lower]) / length
+        has_step = on[upper] & on[lower] & np.isfinite(step)
         step[~has_step] = 0.0
         total, n_steps = np.zeros(g.shape), np.zeros(g.shape, np.int8)
-        for first in (0, 1):  # the step belongs to the pixels on both sides of it
-            place = (slice(None),) * axis + (slice(first, first + step.shape[axis]),)
+        for place in (lower, upper):  # the step belongs to the pixels on both sides of it
             total[place] += step
             n_steps[place] += has_step
         slopes.append(total[on] / np.maximum(n_steps[on], 1))

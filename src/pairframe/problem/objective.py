@@ -159,7 +159,9 @@ def certificate(
         dual = dual_value(problem, f + shift, g - shift, float(p[on_a].sum()))
         if stated is not None:
             dual += _unavoidable(stated) - _unavoidable(problem)
-        found = _upper_bound(problem, _Plan(f, g, p, q, shift), dual, marginals, stated or problem)
+        plan = [_Plan(f, g, p, q, shift)]
+        del f, g, p, q  # of a large grid the bound makes four more
+        found = _upper_bound(problem, plan.pop(), dual, marginals, stated or problem)
     marginal_error = max(_nan_to_inf(off_a / problem.total_a), _nan_to_inf(off_b / problem.total_b))
     smaller_side_error = _nan_to_inf(max(off_a, off_b) / min(problem.total_a, problem.total_b))
     if not math.isfinite(found.upper):
@@ -206,6 +208,7 @@ def _upper_bound(
     pinned_a = penalty_a.is_pinned(plan.f[on_a], plan.shift)
     scaled = scale_into_marginals(problem, plan.f, plan.g, plan.p, plan.q, pinned_a, marginals)
     plain = _Plan(scaled.f, scaled.g, scaled.p, scaled.q, plan.shift)
+    del plan
     if not (penalty_a.is_hard and penalty_b.is_hard):
         return _upper_of_plan(problem, plain, stated)
     refilled = mixture(problem, scaled)

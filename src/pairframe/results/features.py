@@ -197,7 +197,7 @@ def shift_response(result: TransportResult) -> tuple[float, float]:
     tilt = np.zeros(axes.shape[0])
     for name, covariance in zip(config.penalties_ab, covariances, strict=True):
         if penalty_class(name).tilts:
-            tilt += 2.0 * np.einsum("ik,ij,jk->k", axes, covariance, axes) / relaxation
+            tilt += 2.0 * (axes * (covariance @ axes)).sum(axis=0) / relaxation
     share = 1.0 / (1.0 + tilt)
     return float(share[0]), float(share[-1])
 
@@ -205,10 +205,11 @@ def shift_response(result: TransportResult) -> tuple[float, float]:
 def _covariance(mass: Float, spacing: tuple[float, ...]) -> Float:
     """(ndim, ndim): of the positions of the mass, px^2."""
     on = mass > 0
-    positions, weights = np.argwhere(on) * np.array(spacing), mass[on] / mass[on].sum()
-    positions -= np.average(positions, axis=0, weights=weights)
+    positions, weights = np.array(on.nonzero()) * np.array(spacing)[:, None], mass[on]
+    weights = weights / weights.sum()
     # `np.cov` would wake the threads of BLAS, which spin.
-    return np.asarray(np.einsum("n,ni,nj->ij", weights, positions, positions))
+    positions -= np.einsum("in,n->i", positions, weights)[:, None]
+    return np.asarray(np.einsum("in,jn->ij", positions * weights, positions))
 
 
 def _growth_rate(result: TransportResult) -> float:

@@ -28,6 +28,7 @@ from pairframe.tiled.inputs import (
     without_padding_places,
 )
 from pairframe.tiled.loop import Stopping
+from pairframe.tiled.side import backend_of_penalty
 from pairframe.tiled.small.entry import solve as short_way
 from pairframe.tiled.small.value import value_of
 
@@ -114,6 +115,7 @@ def sinkhorn_value(
     backend: str = "auto",
     with_reference: bool = True,
     renormalize: bool = False,
+    penalty: str = "kl",
 ) -> Tensor:
     """The optimal value (B,), float64, by its dual, with the gradients of the envelope theorem.
 
@@ -133,6 +135,7 @@ def sinkhorn_value(
         check_stopping(max_iters, threshold, 1),
         with_reference=with_reference,
         symmetric=False,
+        penalty=penalty,
     )
 
 
@@ -149,14 +152,16 @@ def problem_value(
     *,
     with_reference: bool,
     symmetric: bool,
+    penalty: str = "kl",
 ) -> Tensor:
     """`sinkhorn_value`, with the arguments of the two sides as pairs.
 
     `symmetric` is for a measure with itself, whose cost the caller has checked to be symmetric: the solve then keeps
     f = g and takes far fewer passes.
     """
-    if reference == "counting" and not renormalize:
-        hard_or_soft = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
+    hard_or_soft = check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])
+    backend = backend_of_penalty(penalty, hard_or_soft, backend)
+    if reference == "counting" and not renormalize and penalty == "kl":
         solved = short_way(
             C,
             masses,
@@ -176,7 +181,7 @@ def problem_value(
             return value_of(solved, (*pair, *masses), with_reference)
     first, second = cost_tensors(without_padding_places(C, *masks))
     settings = _settings(first, second, epsilon, taus, stopping, backend)
-    settings = replace(settings, symmetric=symmetric, renormalize=renormalize)
+    settings = replace(settings, symmetric=symmetric, renormalize=renormalize, penalty=penalty)
     first, second = once_differentiable(first), once_differentiable(second)
     masses = _once_differentiable_mass("a", masses[0]), _once_differentiable_mass("b", masses[1])
     logs = live_log_masses(first, second, masses, masks, settings)

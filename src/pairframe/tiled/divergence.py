@@ -8,7 +8,8 @@ from torch import Tensor
 from pairframe.tiled.differentiable import problem_value
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError, warn_not_converged
-from pairframe.tiled.inputs import check_stopping, check_storage, refuse_mapped
+from pairframe.tiled.inputs import check_stopping, check_storage, check_tau, refuse_mapped
+from pairframe.tiled.side import backend_of_penalty
 from pairframe.tiled.sinkhorn import prepared
 
 Costs = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
@@ -29,6 +30,7 @@ def divergence(
     threshold: float = 1e-6,
     reference: str = "counting",
     renormalize: bool = False,
+    penalty: str = "kl",
 ) -> Tensor:
     """Compute S = U(a,b) - U(a,a)/2 - U(b,b)/2 + (eps/2)(sum u_a - sum u_b)^2, (B,) float64, from three solves.
 
@@ -42,7 +44,7 @@ def divergence(
     ----------
     C : (x, y) or (C_ab, C_aa, C_bb)
         Points (B, N, d), (B, M, d), or the costs (B, N, M), (B, N, N), (B, M, M). The self-costs must be symmetric.
-    a, b, epsilon, tau_a, tau_b, mask_a, mask_b, backend, max_iters, threshold, reference, renormalize
+    a, b, epsilon, tau_a, tau_b, mask_a, mask_b, backend, max_iters, threshold, reference, renormalize, penalty
         As in `sinkhorn`. The self-problem of a has tau_a on both sides, that of b has tau_b.
 
     Notes
@@ -73,6 +75,7 @@ def divergence(
                 stopping,
                 with_reference=False,
                 symmetric=k > 0,
+                penalty=penalty,
             )
             for k, (cost, masses, masks, taus) in enumerate(problems)
         ]
@@ -80,7 +83,10 @@ def divergence(
     outputs = []
     with torch.no_grad():
         for k, (cost, masses, masks, taus) in enumerate(problems):
-            problem = prepared(cost, masses, (None, None), masks, epsilon, taus, reference, backend, renormalize)
+            backend = backend_of_penalty(penalty, (check_tau("tau_a", taus[0]), check_tau("tau_b", taus[1])), backend)
+            problem = prepared(
+                cost, masses, (None, None), masks, epsilon, taus, reference, backend, renormalize, penalty
+            )
             loop = problem.loop
             outputs.append(problem.output(loop.run(stopping) if k == 0 else loop.run_symmetric(stopping)))
     failed = sum(int((~one.converged).sum()) for one in outputs)

@@ -226,7 +226,7 @@ class _Working:
         parts = []
         for start, stop, at in runs:
             window = slice(at, at + stop - start)
-            update = _row_update(a, base[window], relax, None if old is None else old[window])
+            update = _row_update(a, window, base[window], relax, None if old is None else old[window])
             view = self.loop.cost.batch_slice(start, stop)
             parts.append(self.loop.full_iteration(view, self.loop.epsilon, exponents_b[window], update))
         sums_a, exponents_a, sums_b = parts[0] if len(parts) == 1 else (torch.cat(t) for t in zip(*parts, strict=True))
@@ -282,9 +282,11 @@ def _unfilled(loop: Loop) -> State:
     )
 
 
-def _row_update(side: Side, base: Tensor, relax: float, old: Tensor | None) -> Update:
+def _row_update(side: Side, window: slice, base: Tensor, relax: float, old: Tensor | None) -> Update:
     def update(rows: tuple[slice, slice], sums: Tensor) -> Tensor:
         new = side.update(base[rows], sums)
+        if side.bounds is not None:
+            new = side.clipped(new, side.log_reference[window][rows])
         return new if old is None else _relaxed(old[rows], new, relax)
 
     return update

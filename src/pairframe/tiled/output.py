@@ -181,7 +181,9 @@ class SinkhornOutput:
 
 
 def _penalty(p: Tensor, side: Side) -> Tensor:
-    """tau KL(p || a) over epsilon, (B,); 0 for a hard marginal."""
+    """tau KL(p || a), or tau |p - a|_1, over epsilon, (B,); 0 for a hard marginal."""
+    if side.tau is not None and side.bounds is not None:
+        return side.tau * padded_sum((p - side.mass).abs())
     if side.tau is None:
         return torch.zeros(p.shape[0], dtype=torch.float64, device=p.device)
     ratio = torch.where(p > 0, p / side.mass, 1.0)

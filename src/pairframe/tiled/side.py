@@ -8,12 +8,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from pairframe.tiled.errors import TiledError
 from pairframe.tiled.sums import padded_log_sum, padded_sum
 
+PENALTIES = ("kl", "tv", "partial")
+_AT_BOUND = 1e-9  # relative: a potential this close to its bound is on it
 _RESTING = 8 * torch.finfo(torch.float64).eps
 
 
@@ -32,27 +36,40 @@ class Side:
         log u; finite.
     tau : float or None
         tau/epsilon of the marginal penalty; None for a hard marginal.
+    penalty : {"kl", "tv", "partial"}
+        Of a soft marginal. The sharp ones, tau |p - a|_1 and the same with p <= a, bound the potential: f <= tau, and for ``tv``
+        f >= -tau. Within the bounds the marginal is exact. They are not translated: the shift is 0.
     """
 
     log_mass: Tensor
     log_reference: Tensor
     tau: float | None
+    penalty: str = "kl"
 
     @classmethod
-    def of(cls, log_mass: Tensor, log_reference: Tensor | None, tau: float | None, epsilon: float) -> Side:
+    def of(
+        cls, log_mass: Tensor, log_reference: Tensor | None, tau: float | None, epsilon: float, penalty: str = "kl"
+    ) -> Side:
         """Build a side from tau in cost units; without a reference, u = 1 (``counting``)."""
         log_reference = torch.zeros_like(log_mass) if log_reference is None else log_reference
-        return cls(log_mass, log_reference, None if tau is None else tau / epsilon)
+        return cls(log_mass, log_reference, None if tau is None else tau / epsilon, penalty)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Of the potential, if the penalty is sharp."""
+        if self.tau is None or self.penalty == "kl":
+            return None
+        return (-self.tau if self.penalty == "tv" else -math.inf), self.tau
 
     @property
     def damping(self) -> float:
-        """tau/(tau + eps); 1 for a hard marginal."""
-        return 1.0 if self.tau is None else self.tau / (self.tau + 1.0)
+        """tau/(tau + eps); 1 for a hard or sharp marginal."""
+        return 1.0 if self.tau is None or self.bounds is not None else self.tau / (self.tau + 1.0)
 
     @property
     def undamped(self) -> float:
         """eps/(tau + eps), without the cancellation of 1 - damping."""
-        return 0.0 if self.tau is None else 1.0 / (self.tau + 1.0)
+        return 0.0 if self.tau is None or self.bounds is not None else 1.0 / (self.tau + 1.0)
 
     @cached_property
     def mass(self) -> Tensor:
@@ -92,7 +109,7 @@ class Side:
 
         f = damping (log(a/u) - log_sum), with f0 = f - shift: exponents = base - damping log_sum.
         """
-        if self.tau is None:
+        if self.undamped == 0.0:
             return self._update_base
         return self._update_base - (self.undamped * shift).unsqueeze(1).to(self.log_mass.dtype)
 
@@ -102,7 +119,15 @@ class Side:
 
     def updated(self, log_sums: Tensor, shift: Tensor) -> Tensor:
         """The update: new exponents (B, n) from this side's log sums (B, n) and shift (B,)."""
-        return self.update(self.update_base(shift), log_sums)
+        return self.clipped(self.update(self.update_base(shift), log_sums), self.log_reference)
+
+    def clipped(self, exponents: Tensor, log_reference: Tensor) -> Tensor:
+        """Exponents of any part of the side with its potential within `bounds`; -inf stays."""
+        if self.bounds is None:
+            return exponents
+        low, high = self.bounds
+        inside = torch.clamp(exponents - log_reference, low, high) + log_reference
+        return torch.where(torch.isneginf(exponents), exponents, inside)
 
     def update(self, base: Tensor, log_sums: Tensor) -> Tensor:
         """base - damping log_sums, for any part of the side; -inf where the sum is empty."""
@@ -119,17 +144,47 @@ class Side:
 
     def residual(self, log_marginal: Tensor, f0: Tensor, shift: Tensor) -> Tensor:
         """L1 distance between a marginal and the implied one, relative to the side's mass (B,), float64."""
+        if self.bounds is not None:
+            return self._sharp_residual(torch.exp(log_marginal.double()), f0.double() + shift.unsqueeze(1))
         implied = self.mass if self.tau is None else torch.exp(self.log_implied(f0, shift))
         return padded_sum((torch.exp(log_marginal.double()) - implied).abs_()) / self.total
 
+    def _sharp_residual(self, marginal: Tensor, f: Tensor) -> Tensor:
+        """The same for a sharp penalty: on its upper bound any p <= a is optimal, on the lower one any p >= a."""
+        assert self.tau is not None
+        near = (1.0 - _AT_BOUND) * self.tau
+        off = marginal - self.mass
+        off = torch.where(f >= near, off.clamp(min=0.0), off)
+        off = torch.where(f <= -near, off.clamp(max=0.0), off) if self.penalty == "tv" else off
+        return padded_sum(off.abs()) / self.total
+
     def dual_term(self, f0: Tensor, shift: Tensor) -> Tensor:
-        """-D*(-f) over epsilon (B,), float64: <a, f>, or -tau sum a (e^(-f/tau) - 1)."""
+        """-D*(-f) over epsilon (B,), float64: <a, f> (within bounds), or -tau sum a (e^(-f/tau) - 1)."""
         f = f0.double() + shift.unsqueeze(1)
+        if self.bounds is not None:
+            return padded_sum(self.mass * f.clamp(*self.bounds))
         return padded_sum(self.mass * (f if self.tau is None else -self.tau * torch.expm1(-f / self.tau)))
 
     def select(self, kept: Tensor) -> Side:
         """The batch elements `kept` (k,)."""
         return replace(self, log_mass=self.log_mass[kept], log_reference=self.log_reference[kept])
+
+
+def backend_of_penalty(penalty: Any, taus: tuple[float | None, float | None], backend: str) -> str:
+    """Check a penalty; the backend that solves it: sharp ones run on the passes of torch."""
+    if penalty not in PENALTIES:
+        raise TiledError(f"a penalty: {', '.join(PENALTIES)}", repr(penalty), "use one of these names")
+    if penalty == "kl":
+        return backend
+    if None in taus:
+        raise TiledError(
+            f'a finite tau_a and tau_b with penalty="{penalty}"', "a hard marginal", "give both, or use penalty='kl'"
+        )
+    if backend not in ("auto", "torch"):
+        raise TiledError(
+            f'backend="torch" with penalty="{penalty}"', f'"{backend}"', "leave backend out, or use penalty='kl'"
+        )
+    return "torch"
 
 
 def translation_rate(a: Side, b: Side) -> float:
@@ -139,7 +194,7 @@ def translation_rate(a: Side, b: Side) -> float:
 
 def optimal_translation(a: Side, f0: Tensor, b: Side, g0: Tensor, shift: Tensor) -> Tensor:
     """The step t (B,) that maximises the dual over (f + t, g - t), for f = f0 + shift and g = g0 - shift."""
-    if a.tau is None and b.tau is None:
+    if (a.tau is None and b.tau is None) or a.bounds is not None or b.bounds is not None:
         return torch.zeros_like(shift)
     # The derivative of the dual is sum a e^(-(f+t)/tau_a) - sum b e^(-(g-t)/tau_b).
     step = (a.log_implied_total(f0, shift) - b.log_implied_total(g0, -shift)) / translation_rate(a, b)

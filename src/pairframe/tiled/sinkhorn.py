@@ -27,7 +27,7 @@ from pairframe.tiled.inputs import (
 )
 from pairframe.tiled.loop import Loop, Progress, State
 from pairframe.tiled.output import SinkhornOutput
-from pairframe.tiled.side import Side
+from pairframe.tiled.side import Side, backend_of_penalty
 from pairframe.tiled.small.entry import Solved
 from pairframe.tiled.small.entry import solve as short_way
 from pairframe.tiled.start import Start, check_schedule, starting_point
@@ -58,6 +58,7 @@ def sinkhorn(
     init: SinkhornOutput | tuple[Tensor, Tensor] | None = None,
     schedule: Sequence[float] = (),
     progress: Progress | None = None,
+    penalty: str = "kl",
 ) -> SinkhornOutput:
     """Minimise <C,P> + eps KL(P || u (x) v) + tau_a KL(P1 || a) + tau_b KL(P'1 || b) over P >= 0, per batch element.
 
@@ -93,6 +94,9 @@ def sinkhorn(
         takes fewer iterations than a start from zero; `n_iters` counts all of them.
     progress : callable (iterations, problems still open, their largest marginal error), optional
         Called at every check. The solve then runs on the tiles, not in compiled code.
+    penalty : {"kl", "tv", "partial"}
+        Of soft marginals: tau KL(p || a), tau |p - a|_1, or the latter with p <= a. The last two need both taus, run on the tiles, and
+        take more iterations.
 
     Returns
     -------
@@ -103,17 +107,21 @@ def sinkhorn(
         check_stopping(max_iters, threshold, check_every),
         (check_tau("tau_a", tau_a), check_tau("tau_b", tau_b)),
     )
-    is_simple = init is None and not schedule and progress is None
+    backend = backend_of_penalty(penalty, taus, backend)
+    is_simple = init is None and not schedule and progress is None and penalty == "kl"
     if is_simple and log_a is None and log_b is None and not renormalize and (taus[0] is not None or taus[1] is None):
         solved = short_way(C, (a, b), (mask_a, mask_b), epsilon, taus, reference, backend, stopping)
         if solved is not None:
             return _plain_output(solved, reference)
     problem = prepared(
-        C, (a, b), (log_a, log_b), (mask_a, mask_b), epsilon, (tau_a, tau_b), reference, backend, renormalize
+        C, (a, b), (log_a, log_b), (mask_a, mask_b), epsilon, (tau_a, tau_b), reference, backend, renormalize, penalty
     )
     loop = problem.loop
     state, earlier = None, torch.zeros(loop.cost.batch, dtype=torch.int64, device=loop.cost.device)
     start = None if init is None else starting_point(init, loop)
+    if start is not None and penalty != "kl":  # potentials with bounds are whole
+        shift = start[2].unsqueeze(1)
+        start = (start[0] + shift).to(start[0].dtype), (start[1] - shift).to(start[1].dtype), torch.zeros_like(start[2])
     for larger in check_schedule(schedule, loop.epsilon):
         above = loop.at_epsilon(larger)
         state = above.run(
@@ -181,6 +189,7 @@ def prepared(
     reference: str,
     backend: str,
     renormalize: bool = False,
+    penalty: str = "kl",
 ) -> Prepared:
     """Check a problem and set up its loop; parameters as in `sinkhorn`, those of the two sides as pairs."""
     refuse_mapped("sinkhorn (and divergence without gradients)", C, *masses, *logs, *masks)
@@ -198,5 +207,8 @@ def prepared(
     if forbids:
         log_a, log_b, stranded = without_stranded(cost, log_a, log_b, (tau_a, tau_b), passes)
     log_u, log_v = log_references(reference, log_a, log_b)
-    side_a, side_b = Side.of(log_a, log_u, tau_a, epsilon), Side.of(log_b, log_v, tau_b, epsilon)
+    side_a, side_b = (
+        Side.of(log_mass, log_factor, tau, epsilon, penalty)
+        for log_mass, log_factor, tau in ((log_a, log_u, tau_a), (log_b, log_v, tau_b))
+    )
     return Prepared(Loop(cost, epsilon, side_a, side_b, passes), reference, name, mismatch, stranded)

@@ -40,6 +40,7 @@ _MOST_AHEAD_PINNED = 1e-4  # the gap of a bounded potential is linear in the res
 _SYMMETRIC_AHEAD = 2e-4  # of tol: nothing is moved, so the gap of a self-problem is relative to little, and it is quick
 _LAST_DIGITS = 1e-11  # a residual that rounding allows for certain
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
+_TINY_GOAL, _MOST_PLAIN = 0.03, 300  # of tol, and kernel applications of plain rounds on a grid of a few pixels
 _DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
@@ -142,14 +143,14 @@ class _Solve:
         else:
             known = self._known_start(level)
             warm = None if known is None else self._from_known_start(level, *known)
-            last = warm or self._rounds(level, *self._start_from_coarser(level))
+            last = warm or self._rounds(level, *(self._plain_start(level) or self._start_from_coarser(level)))
         found = self._certificate
         if not last.potentials.is_finite:  # at an epsilon beyond all digits
             found = Certificate.of_nothing()
         elif found is None or not found.meets(self._options.tol):
             found = self._certify(last)
         potentials = replace(last.potentials, shift=last.potentials.shift + self._beyond)
-        return SolveEnd(potentials, np.nan_to_num(last.marginal_a), np.nan_to_num(last.marginal_b), found)
+        return SolveEnd(potentials, _numbers(last.marginal_a), _numbers(last.marginal_b), found)
 
     def _watch(self, level: Level, patience: int = PATIENCE) -> Watch:
         most = max(1, self._options.max_iterations - self.n_sums)
@@ -191,7 +192,21 @@ class _Solve:
     def _symmetric_start(self) -> Float:
         if self._init is not None:
             return self._filled_init(self._init)
-        return np.zeros(int(self._problem.support_a.sum()))
+        found = self._level.plain_start(_TINY_GOAL * self._goal, self._plain_budget)
+        return np.zeros(self._level.mass_a.size) if found is None else found
+
+    @property
+    def _plain_budget(self) -> int:
+        """Kernel applications of plain rounds on a tiny grid."""
+        return min(_MOST_PLAIN, self._options.max_iterations // 2)
+
+    def _plain_start(self, level: Level) -> tuple[Float, float, bool] | None:
+        """The same as from coarser levels, by plain rounds on a tiny grid."""
+        f = level.plain_start(_TINY_GOAL * self._options.tol, self._plain_budget)
+        if f is None:
+            return None
+        shift = float(f @ level.mass_a / level.mass_a.sum())
+        return f - shift, shift, True
 
     def _filled_init(self, init: Start) -> Float:
         return _fill(np.asarray(init[0], dtype=np.float64), self._problem.support_a)
@@ -268,8 +283,8 @@ class _Solve:
             self._problem,
             on_grid(potentials.f, on_a),
             on_grid(potentials.g, on_b),
-            on_grid(np.nan_to_num(point.marginal_a), on_a),
-            on_grid(np.nan_to_num(point.marginal_b), on_b),
+            on_grid(_numbers(point.marginal_a), on_a),
+            on_grid(_numbers(point.marginal_b), on_b),
             Marginals(self._marginal_a, self._marginal_b),
             potentials.shift,
             None if self._stated is self._problem else self._stated,
@@ -317,6 +332,11 @@ def _with_useful_digits(problem: TransportProblem) -> TransportProblem:
     if capped == list(penalties):
         return problem
     return replace(problem, penalty_a=capped[0], penalty_b=capped[1])
+
+
+def _numbers(values: Float) -> Float:
+    """`numpy.nan_to_num`, which takes several passes, where it is needed."""
+    return values if np.isfinite(values).all() else np.nan_to_num(values)
 
 
 def _good_start(problem: TransportProblem) -> float:

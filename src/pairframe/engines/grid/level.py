@@ -9,6 +9,7 @@ import numpy as np
 
 from pairframe.engines.grid.cuda import CudaKernel
 from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.grid.stored import StoredKernel, StoredSide, plain_rounds, stored_kernel
 from pairframe.problem import KL, Penalty, Potentials, TransportProblem
 from pairframe.problem.translation import best_answered_translation, best_translation
 from pairframe.types import Bool, Float
@@ -82,11 +83,14 @@ class Level:
         on_a, on_b = problem.support_a, problem.support_b
         self.epsilon = problem.epsilon
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
-        self._log_u, self._log_v = problem.log_u[on_a], problem.log_v[on_b]
-        self._log_a_over_u, self._log_b_over_v = problem.log_a_over_u[on_a], problem.log_b_over_v[on_b]
+        is_one = problem.mass_a is problem.mass_b  # a measure against itself
+        self._log_u = problem.log_u[on_a]
+        self._log_v = self._log_u if is_one else problem.log_v[on_b]
+        self._log_a_over_u = np.log(self.mass_a) - self._log_u
+        self._log_b_over_v = self._log_a_over_u if is_one else np.log(self.mass_b) - self._log_v
         problem.forget_large_grids()
         self._sum_at_b = _kernel(on_a, on_b, problem, dtype, device)
-        self._sum_at_a = _kernel(on_b, on_a, problem, dtype, device)
+        self._sum_at_a = self._sum_at_b if is_one else _kernel(on_b, on_a, problem, dtype, device)
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins
         self._both_kl = type(problem.penalty_a) is type(problem.penalty_b) is KL
         self.n_sums = 0
@@ -95,6 +99,18 @@ class Level:
     def forget_round(self) -> None:
         """Make the next round independent of those before."""
         self._residual = 0.0
+
+    def plain_start(self, goal: float, most: int) -> Float | None:
+        """The potential on a, (n_a,), from plain rounds to a residual of about `goal`; None if the kernels are not stored."""
+        if not (isinstance(self._sum_at_a, StoredKernel) and isinstance(self._sum_at_b, StoredKernel)) or most < 2:
+            return None
+        problem = self.problem
+        a = b = StoredSide(self.mass_a, self._log_u, self._log_a_over_u, problem.penalty_a)
+        if not problem.is_symmetric:
+            b = StoredSide(self.mass_b, self._log_v, self._log_b_over_v, problem.penalty_b)
+        f, n_sums = plain_rounds(a, b, self._sum_at_a, self._sum_at_b, self.epsilon, goal, most)
+        self.n_sums += n_sums
+        return f
 
     def update_b(self, f: Float) -> Float:
         """The potential on b that would make its marginal exact, given `f`: one kernel application."""
@@ -246,8 +262,13 @@ def relative(off: float, total: float, carried: float) -> float:
 
 def _kernel(
     support_in: Bool, support_out: Bool, problem: TransportProblem, dtype: str, device: str | None
-) -> SupportKernel | CudaKernel:
+) -> SupportKernel | StoredKernel | CudaKernel:
     """The sums of one direction, on the CPU or on a GPU."""
     if device in (None, "cpu"):
+        stored = (
+            stored_kernel(support_in, support_out, problem.epsilon, problem.spacing) if dtype == "float64" else None
+        )
+        if stored is not None:
+            return stored
         return SupportKernel(support_in, support_out, problem.epsilon, dtype, problem.spacing)
     return CudaKernel(support_in, support_out, problem.epsilon, dtype, device)

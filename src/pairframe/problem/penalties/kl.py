@@ -70,14 +70,24 @@ class KL(RelaxedPenalty):
 def kl_terms(p: Float, log_r: Float, r: Float) -> Float:
     """Elementwise ``p log(p/r) - p + r``, exact to rounding also where p is close to r, and where p is 0."""
     positive = p > 0
-    d = np.where(positive, np.log(np.where(positive, p, 1.0)) - log_r, 0.0)  # log(p/r)
+    if not positive.all():
+        on_support = np.where(positive, p, 1.0)
+        return np.where(positive, _positive_kl_terms(on_support, np.where(positive, log_r, 0.0), r), r)
+    return _positive_kl_terms(p, log_r, r)
+
+
+def _positive_kl_terms(p: Float, log_r: Float, r: Float) -> Float:
+    d = np.log(p) - log_r  # log(p/r)
     # p (d + expm1(-d)) cancels for small d: there its series.
     small = np.abs(d) < 0.1
-    x = np.where(small, d, 0.0)
-    series = np.zeros_like(x)
-    for k in range(12, 1, -1):
-        series = (1.0 - series) * x / k if k > 2 else (1.0 - series) * x * x / 2
-    close = p * series
     with np.errstate(over="ignore"):
-        far = r + np.where(positive, p * (d - 1.0), 0.0)
-    return np.asarray(np.where(positive & small, close, far))
+        if not small.any():
+            return np.asarray(r + p * (d - 1.0))
+        x = d if small.all() else np.where(small, d, 0.0)
+        series = np.zeros_like(x)
+        for k in range(12, 2, -1):  # in place: (1 - series) x / k
+            np.subtract(1.0, series, out=series)
+            series *= x
+            series /= k
+        close = p * ((1.0 - series) * x * x / 2)
+        return np.asarray(close if x is d else np.where(small, close, r + p * (d - 1.0)))

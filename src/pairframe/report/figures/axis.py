@@ -81,11 +81,14 @@ def axis_figure(result: TransportResult, axis: BodyAxis, profile: pd.DataFrame, 
     unit, is_area = result.units.length_text, result.config.mass.is_area
     per_mass = result.units.px_area if is_area else 1.0
     first, last = _ends(axis)
-    goes_beyond = _mass_bars(profile, per_mass, mass, (first, last))
+    the_first, the_last = (end if axis.is_ambiguous else f"the {end}" for end in (first, last))
+    goes_beyond = _mass_bars(profile, per_mass, mass, (the_first, the_last))
     mass.set_ylabel(f"area\n{unit}²" if is_area else "mass", fontsize=SMALL_SIZE)
     along, across = profile["displacement_along_um"], profile["displacement_across_um"]
-    moved.plot(middle, along, color=SOURCE_COLOUR, marker=".", label=f"+ to {last}, − to {first}")
-    moved.plot(middle, across, color="0.45", marker=".", label=f"+ to the right, − to the left, seen towards {last}")
+    moved.plot(middle, along, color=SOURCE_COLOUR, marker=".", label=f"+ to {the_last}, − to {the_first}")
+    moved.plot(
+        middle, across, color="0.45", marker=".", label=f"+ to the right, − to the left, seen towards {the_last}"
+    )
     moved.set_ylabel(f"displacement\n{unit}", fontsize=SMALL_SIZE)
     thick.fill_between(middle, 0.0, profile["thickness_um"], color=SOURCE_COLOUR, alpha=0.3, label="source")
     thick.set_ylabel(f"thickness\n{unit}", fontsize=SMALL_SIZE)

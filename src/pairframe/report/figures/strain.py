@@ -44,7 +44,7 @@ def anisotropy_map(result: TransportResult, ax: Axes) -> Axes:
     is_clear = logarithm > np.maximum(LEAST_TICK, in_frame(result, anisotropy_of_steps(result)))
     _ticks(result, is_clear & ~rim, ax)
     colour_bar(image, ax, "long / short", goes_on=True)
-    return title(ax, "anisotropy of the stretch", "ticks: larger stretch, if it is more than steps of the outline")
+    return title(ax, "anisotropy of the stretch", "ticks: larger stretch, beyond steps")
 
 
 def local_growth_map(result: TransportResult, ax: Axes) -> Axes:
@@ -124,8 +124,8 @@ def _alpha(rim: Bool) -> Float | None:
 
 def _about_rim(result: TransportResult, rim: Bool) -> str:
     if rim.any():
-        return "; pale: within two blurs of the outline"
-    return "; thin: steps of the outline show" if result.work.mass_source.any() else ""
+        return "; pale: rim of two blurs"
+    return "; thin: steps show" if result.work.mass_source.any() else ""
 
 
 def _round_down(value: float) -> float:

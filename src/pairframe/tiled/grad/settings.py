@@ -40,6 +40,8 @@ class Settings:
         The problem is of a measure with itself, and solved with f = g.
     renormalize : bool
         Masses are scaled to a sum of 1 after masking, and gradients are those of the given masses.
+    penalty : str
+        Of soft marginals; see `Side`.
     """
 
     epsilon: float
@@ -51,6 +53,7 @@ class Settings:
     grad_iters: int = 0
     symmetric: bool = False
     renormalize: bool = False
+    penalty: str = "kl"
 
     @property
     def is_balanced(self) -> bool:
@@ -65,7 +68,10 @@ class Settings:
         self, log_a: Tensor, log_b: Tensor, log_u: Tensor | None = None, log_v: Tensor | None = None
     ) -> tuple[Side, Side]:
         """Both sides of the problem; with the counting reference unless log u (B, N), log v (B, M) are given."""
-        return Side.of(log_a, log_u, self.tau_a, self.epsilon), Side.of(log_b, log_v, self.tau_b, self.epsilon)
+        return (
+            Side.of(log_a, log_u, self.tau_a, self.epsilon, self.penalty),
+            Side.of(log_b, log_v, self.tau_b, self.epsilon, self.penalty),
+        )
 
     def loop(
         self, cost: Cost, log_a: Tensor, log_b: Tensor, log_u: Tensor | None = None, log_v: Tensor | None = None
