@@ -18,12 +18,12 @@ class BytesPerPx(NamedTuple):
 
 
 # Upper bounds of the peaks of fresh processes, on images of 1024^2 to 3072^2 px and volumes of 96^3 to 320^3 voxels of which 1 %
-# to 50 % have mass, in 1 to 900 pieces: 1.00 to 1.52 times the peak (docs/volumes.md).
+# to 50 % have mass, in 1 to 900 pieces: 1.00 to 1.45 times the peak (docs/volumes.md).
 SIDE_BY_SIDE = BytesPerPx(
     50, 465, 650
 )  # the pair and its self-problems at the same time, on work grids up to LARGE_PIXELS
 IN_TURNS = BytesPerPx(40, 270, 270)
-BYTES_PER_CANVAS_PX = 100  # of the maps of a result: 66 to 80 while it is made, 100 while a report reads it back
+BYTES_PER_CANVAS_PX = 90  # of the maps of a result: 55 to 80 while it is made, 90 while its page is drawn
 
 
 def comparison_bytes(canvas_px: int, work_px: int, n_with_mass: int) -> int:
