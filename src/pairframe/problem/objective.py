@@ -152,10 +152,9 @@ def certificate(
         V by a constant, gap and scale by the difference of X.
     """
     on_a, on_b = problem.support_a, problem.support_b
-    a, b = problem.mass_a[on_a], problem.mass_b[on_b]
     with np.errstate(over="ignore", invalid="ignore"):
-        off_a = problem.penalty_a.residual(p[on_a], f[on_a] + shift, a)
-        off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, b)
+        off_a = problem.penalty_a.residual(p[on_a], f[on_a] + shift, problem.mass_a[on_a])
+        off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, problem.mass_b[on_b])
         dual = dual_value(problem, f + shift, g - shift, float(p[on_a].sum()))
         if stated is not None:
             dual += _unavoidable(stated) - _unavoidable(problem)
@@ -199,9 +198,8 @@ def _upper_bound(
 ) -> _Upper:
     """A bound from the plan, made feasible where it is not; `dual` tells how good it is."""
     on_a, on_b = problem.support_a, problem.support_b
-    a, b = problem.mass_a[on_a], problem.mass_b[on_b]
     penalty_a, penalty_b = problem.penalty_a, problem.penalty_b
-    if penalty_a.is_met(plan.p[on_a], a) and penalty_b.is_met(plan.q[on_b], b):
+    if penalty_a.is_met(plan.p[on_a], problem.mass_a[on_a]) and penalty_b.is_met(plan.q[on_b], problem.mass_b[on_b]):
         return _upper_of_plan(problem, plan, stated)
     if marginals is None:
         return _Upper(math.inf, math.nan)

@@ -64,9 +64,7 @@ class TransportProblem:
                 raise ProblemError(
                     f"some mass in {name}", "none", "an empty mask needs no solve: all mass is created or destroyed"
                 )
-            mass = np.array(array, dtype=np.float64)
-            mass.setflags(write=False)
-            object.__setattr__(self, name, mass)
+            object.__setattr__(self, name, _own_copy(array))
         if self.mass_a.shape != self.mass_b.shape:
             raise FrameError(
                 "mass_a and mass_b on one work grid",
@@ -239,6 +237,12 @@ def _log_ratio(mass: Float, log_factor: Float) -> Float:
     log_ratio = np.zeros(mass.shape)
     log_ratio[on] = np.log(mass[on]) - log_factor[on]
     return log_ratio
+
+
+def _own_copy(array: NDArray[Any]) -> Float:
+    """A copy that no one writes to; the array itself if it is the copy of another problem."""
+    is_frozen = not array.flags.writeable and array.base is None and array.dtype == np.float64
+    return array if is_frozen else _frozen(np.array(array, dtype=np.float64))
 
 
 def _frozen(array: Array) -> Array:
