@@ -10,10 +10,11 @@ import pytest
 from pairframe.engines import SolveOptions, Status, solve
 from pairframe.engines.grid import stored
 from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.grid.level import Level
 from pairframe.engines.grid.stored import MOST_PAIRS, StoredKernel, stored_kernel
 from pairframe.maps import PlanOperator, feasible_part
 from pairframe.maps.kernels import SeparableKernel
-from pairframe.problem import KL, TV, Balanced, Partial, TransportProblem
+from pairframe.problem import KL, TV, Balanced, Partial, TransportProblem, penalty_of
 
 SHAPE = (9, 11)
 
@@ -126,3 +127,15 @@ def test_a_shifted_problem_has_the_same_digits() -> None:
     larger = [np.pad(one, ((3, 5), (2, 7))) for one in (a, b)]
     there = solve(replace(here.problem, mass_a=larger[0], mass_b=larger[1]), "grid")
     np.testing.assert_array_equal(here.potential_a, there.potential_a[3:-5, 2:-7])
+
+
+def test_plain_rounds_that_do_not_get_there_are_no_start() -> None:
+    """Specks at a blur of a pixel: plain rounds stay far off, and the coarser grids have to lead."""
+    rng = np.random.default_rng(0)
+    a, b = (1.0 * (rng.random((148, 104)) < 0.01) for _ in range(2))
+    problem = TransportProblem(a, b, 1.2, penalty_of("partial", 0.5 * 70.0**2), penalty_of("kl", 70.0**2))
+    level = Level(problem)
+    assert level.plain_start(1e-8, 20) is None
+    found = solve(problem, "grid", SolveOptions(1e-6, 5000))
+    assert found.status == Status.converged
+    assert found.iterations <= 500

@@ -101,7 +101,7 @@ class Level:
         self._residual = 0.0
 
     def plain_start(self, goal: float, most: int) -> Float | None:
-        """The potential on a, (n_a,), from plain rounds to a residual of about `goal`; None if the kernels are not stored."""
+        """The potential on a, (n_a,), from plain rounds to a residual of about `goal`; None if they fail or the kernels are not stored."""
         if not (isinstance(self._sum_at_a, StoredKernel) and isinstance(self._sum_at_b, StoredKernel)) or most < 2:
             return None
         problem = self.problem

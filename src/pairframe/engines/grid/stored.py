@@ -103,15 +103,16 @@ class StoredSide:
 
 def plain_rounds(
     a: StoredSide, b: StoredSide, at_a: StoredKernel, at_b: StoredKernel, epsilon: float, goal: float, most: int
-) -> tuple[Float, int]:
+) -> tuple[Float | None, int]:
     """The potential on a, (n_a,), after plain rounds down to a residual of about `goal`, and their kernel applications.
 
     For a tiny problem they take less time than one round of the accelerated kind. They start from 0, and a and b may be one.
+    The potential is None if they do not get there: what they leave is no good start.
     """
     answer_a, answer_b = a.answer(epsilon), b.answer(epsilon)
     x = np.zeros(a.mass.size)
     if answer_a is None or answer_b is None:
-        return x, 0
+        return None, 0
     deepest = at_a.deepest
     if a is b:
         n_sums = own_rounds(a.log_reference, a.log_ratio, a.mass, at_a.matrix, deepest, *answer_a, goal, most, x)
@@ -120,4 +121,4 @@ def plain_rounds(
             a.log_reference, b.log_reference, a.log_ratio, b.log_ratio, a.mass, b.mass, at_a.matrix, at_b.matrix, deepest,
             answer_a[0], answer_b[0], *answer_a[1:], *answer_b[1:], goal, most, x,
         )  # fmt: skip
-    return epsilon * x, n_sums
+    return (epsilon * x if 0 < n_sums < most else None), n_sums
