@@ -146,6 +146,7 @@ def test_the_plans_keep_what_is_promised() -> None:
 # --- the command -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_suite_writes_a_page_its_json_and_five_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "bench"
     run_bench(out, plan=TINY, only=("grid",))

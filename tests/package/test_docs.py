@@ -23,14 +23,20 @@ COMMAND = re.compile(r"^\s*(\$ |pairframe |python3? |pip |make |pytest |import \
 # Half a minute and more: they run the demo, every engine, or a peer that compiles.
 SLOW = {
     "README.md",
+    "alignment.md",
     "analysis.md",
     "cli.md",
     "cohorts.md",
     "coming_from.md",
+    "concepts.md",
     "engines.md",
     "error_bars.md",
+    "inputs.md",
+    "own_data.md",
     "peers.md",
+    "regions.md",
     "start.md",
+    "volumes.md",
 }
 
 # There is no SLURM here: its cluster is this process, and what the page asks of it is checked by name only.

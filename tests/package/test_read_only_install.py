@@ -79,6 +79,7 @@ def cannot_write(place: Path) -> None:
         pytest.skip("this user may write to read-only folders, and that cannot be given up here")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cannot_write")
 def test_a_pair_is_compared_from_a_read_only_install(place: Path) -> None:
     done = run(place, "-c", COMPARE)
