@@ -53,15 +53,18 @@ def move_missing(problem: TransportProblem, g: Float, missing_a: Float, missing_
     All is moved that has a counterpart, except at a cost beyond the price of destroying and creating it.
     """
     on_a, on_b, eps = problem.support_a, problem.support_b, problem.epsilon
-    x_a, x_b = problem.positions(on_a), problem.positions(on_b)
-    low, high = x_a.min(axis=0), x_a.max(axis=0)
-    source_b = np.clip(x_b - 0.5 * _slope(g, on_b, problem.spacing), low, high)
+    x = problem.positions(on_a)
+    low, high = x.min(axis=0), x.max(axis=0)
     side = max(_CELL * math.sqrt(eps), *problem.spacing)
     shape = tuple(int(n) for n in (high - low) // side + 1)
-    place_a, place_b = (_places(x - low, side, shape) for x in (x_a, source_b))
     centre = 0.5 * (low + high)
-    cells_a = _sums(place_a, shape, missing_a, x_a - centre, problem.log_u[on_a])
-    cells_b = _sums(place_b, shape, missing_b, x_b - centre, problem.log_v[on_b])
+    # One side after the other: the positions of a large one are as large as two images.
+    place_a = _places(x - low, side, shape)
+    cells_a = _sums(place_a, shape, missing_a, x - centre, problem.log_u[on_a])
+    x = problem.positions(on_b)
+    place_b = _places(np.clip(x - 0.5 * _slope(g, on_b, problem.spacing), low, high) - low, side, shape)
+    cells_b = _sums(place_b, shape, missing_b, x - centre, problem.log_v[on_b])
+    del x
     most = problem.penalty_a.bounds[1] + problem.penalty_b.bounds[1]
     values: list[float] = []
     totals: list[float] = []

@@ -296,12 +296,16 @@ class _Solve:
         """Marginal on a of the plan of any potentials over the grid: one kernel application."""
         level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
         with np.errstate(over="ignore"):
-            return on_grid(level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon), on_a)
+            found = on_grid(level.mass_a * np.exp((f[on_a] - level.update_a(g[on_b])) / level.epsilon), on_a)
+        level.release_large_buffers()  # the certificate goes on without kernels
+        return found
 
     def _marginal_b(self, f: Float, g: Float) -> Float:
         level, on_a, on_b = self._level, self._problem.support_a, self._problem.support_b
         with np.errstate(over="ignore"):
-            return on_grid(level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon), on_b)
+            found = on_grid(level.mass_b * np.exp((g[on_b] - level.update_b(f[on_a])) / level.epsilon), on_b)
+        level.release_large_buffers()
+        return found
 
 
 def _is_within(goal: float, point: Round) -> bool:

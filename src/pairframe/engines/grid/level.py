@@ -246,6 +246,11 @@ class Level:
         self.n_sums += 1
         return self._sum_at_a.log_sum_and_means(self._log_v + half.potentials.g / self.epsilon, channels)[1]
 
+    def release_large_buffers(self) -> None:
+        """Free what the kernels of a large level keep between calls; the next call makes it again."""
+        for kernel in (self._sum_at_a, self._sum_at_b):
+            kernel.release_large_buffers()
+
     def log_scales(self, potentials: Potentials) -> tuple[Float, Float]:
         """(n_a,), (n_b,): the plan is ``exp(one_i + other_j - C_ij / eps)``."""
         return self._log_u + potentials.f / self.epsilon, self._log_v + potentials.g / self.epsilon
