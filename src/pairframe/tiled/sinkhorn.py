@@ -95,8 +95,8 @@ def sinkhorn(
     progress : callable (iterations, problems still open, their largest marginal error), optional
         Called at every check. The solve then runs on the tiles, not in compiled code.
     penalty : {"kl", "tv", "partial"}
-        Of soft marginals: tau KL(p || a), tau |p - a|_1, or the latter with p <= a. The last two need both taus, run on the tiles, and
-        take more iterations.
+        Of soft marginals: ``tau KL(p || a)``, ``tau sum |p - a|``, or the latter with p <= a. The last two need both taus,
+        run on the tiles, and take more iterations.
 
     Returns
     -------
