@@ -89,3 +89,13 @@ def test_the_debiased_cost_survives_a_store(tmp_path: Path) -> None:
     moved = pf.compare(HERE, GROWN)
     moved.save(tmp_path)
     assert pf.load(tmp_path).debiased_transport_cost_um2 == moved.debiased_transport_cost_um2
+
+
+def test_the_divergence_of_even_growth_is_the_root_mean_square_displacement() -> None:
+    """Each mask counts as one unit of mass, so a disc that doubled its radius is as far away as its mass moved."""
+    small, large = disc((90, 90), (45, 45), 15), disc((90, 90), (45, 45), 30)
+    config = pf.TransportConfig(penalty="balanced", normalization="each", blur_um=1.0)
+    for source, target in ((small, large), (large, small)):
+        found = pf.compare(source, target, config)
+        # From r to 2r every point moves by its distance from the centre (or half of it): root mean square 15 / sqrt(2).
+        assert found.divergence_length_um == pytest.approx(15 / math.sqrt(2), rel=0.02)

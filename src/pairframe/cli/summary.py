@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_SAME_MASS = 0.01  # relative
+_SAME_MASS = 0.001  # relative
 _ANSWER_LINES = ("moved", "destroyed", "created", "divergence", "total cost", "certificate")
 # Columns that come from the solve; the others follow from the masks and the config.
 _ANSWER_COLUMNS = {column.name for column in (*FIELDS, *COSTS, *FEATURES, *RATES, *ERROR_BARS)} - {
@@ -145,6 +145,8 @@ def _grid_words(result: TransportResult) -> str:
 
 
 def _divergence_words(result: TransportResult) -> str:
+    if result.config.normalization == "each":
+        return "0 if the masks have one shape, both taken as one unit of mass"
     if math.isclose(result.M_source, result.M_target, rel_tol=_SAME_MASS):
         return "0 if the masks are equal"
     return "with the price of unequal masses, which grows with the reach: no distance"

@@ -286,9 +286,13 @@ class TransportResult(FrozenArrays):
     def divergence_length_um(self) -> float:
         """The divergence per unit of mass as a length, um: k for a mask that was shifted by k; does not depend on the pixel size.
 
-        The mass is the mean of both masks. NaN when one is empty.
+        The mass is the mean of both masks; with ``normalization="each"``, which makes both equal, that of the smaller one. NaN
+        when one is empty.
         """
-        return self._root_um(self.divergence_um2, 0.5 * (self.M_source + self.M_target))
+        masses = self.M_source, self.M_target
+        return self._root_um(
+            self.divergence_um2, min(masses) if self.config.normalization == "each" else 0.5 * sum(masses)
+        )
 
     @property
     def transport_length_um(self) -> float:

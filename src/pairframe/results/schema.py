@@ -154,7 +154,8 @@ COSTS = (
     number(
         "divergence_length_um",
         "um",
-        "divergence per unit of mass (the mean of both masks) as a length: k for a mask that was shifted by k; no distance if the "
+        "divergence per unit of mass (the mean of both masks; the smaller one when each is normalised) as a "
+        "length: k for a mask that was shifted by k; no distance if the "
         "masses differ, because it contains their difference at a price that grows with the reach",
     ),
     number("objective_um2", "pixel mass um^2", "`objective` in physical units"),
