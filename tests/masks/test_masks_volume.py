@@ -130,6 +130,26 @@ def test_a_missing_side_of_a_voxel_is_named(tmp_path: Path) -> None:
     assert result.volume_source_um3 == pytest.approx(60 * 3.75)
 
 
+def test_sides_without_a_unit_that_differ_are_no_cubes(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel", reason="NIfTI needs pairframe[nifti]")
+    values = (LABELS > 0).astype(np.uint8)
+    nifti = tmp_path / "v.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(values.T, np.diag([1, 1, 2.5, 1])), nifti)
+    bare = zarr.open_group(ome_zarr(tmp_path / "v.zarr", values, [2.5, 1.0, 1.0]), mode="r+")
+    ome = dict(bare.attrs["ome"])
+    ome["multiscales"][0]["axes"] = [{"name": name, "type": "space"} for name in "zyx"]
+    bare.attrs["ome"] = ome
+    sizes = {f"PhysicalSize{axis}": side for axis, side in zip("ZYX", (2.5, 1.0, 1.0), strict=True)}
+    units = {f"PhysicalSize{axis}Unit": "pixel" for axis in "ZYX"}
+    pixels = ome_tiff(tmp_path / "v.ome.tif", values, **sizes, **units)
+    tifffile.imwrite(tmp_path / "ij.tif", values, imagej=True, metadata={"axes": "ZYX", "spacing": 2.5})
+    for path in (nifti, tmp_path / "v.zarr", pixels, tmp_path / "ij.tif"):
+        with pytest.raises(errors.PixelSizeError, match=r"2\.5 x 1 x 1 .* without a unit.*--px-size-um 2\.5,1,1"):
+            read_mask(f"{path}:all", volume=True)
+    nibabel.save(nibabel.Nifti1Image(values.T, np.eye(4)), nifti)
+    assert read_mask(f"{nifti}:all").px_size_um is None
+
+
 def test_a_huge_volume_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     path = ome_tiff(tmp_path / "v.ome.tif", LABELS, **SIZES)
     with pytest.raises(errors.FileError, match=r"at most 100 voxels, got 4 x 10 x 12 = 480"):

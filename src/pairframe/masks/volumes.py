@@ -15,6 +15,7 @@ from pairframe.masks.spec import MaskSpec
 from pairframe.units import PxSize
 
 _BYTES_PER_VOXEL = 8  # float64
+_SAME_SIZE = 1e-3  # relative difference up to which a voxel counts as a cube
 NOT_DEPTH = {"T": "time points", "C": "channels", "S": "samples"}
 
 
@@ -97,10 +98,26 @@ def _require_depth(source: ImageSource, spec: MaskSpec) -> None:
         )
 
 
+def _require_cube(source: ImageSource, spec: MaskSpec) -> None:
+    """Refuse sides without a unit that differ: lengths in voxels would take them for equal."""
+    sides = source.sides_without_unit_zyx
+    if sides is None or not all(math.isfinite(side) and side > 0 for side in sides):
+        return
+    if max(sides) > (1.0 + _SAME_SIZE) * min(sides):
+        z, y, x = (f"{side:g}" for side in sides)
+        raise PixelSizeError(
+            "the unit of the sides of a voxel that is no cube",
+            f"{z} x {y} x {x} (z, y, x) without a unit of length in {str(spec)!r}",
+            f"give the sides in um, such as px_size_um=({z}, {y}, {x}) (--px-size-um {z},{y},{x})",
+            field="px_size_um",
+        )
+
+
 def voxel_size_um(source: ImageSource, page: int, spec: MaskSpec) -> PxSize | None:
     """Sides (z, y, x) of a voxel; None if the file has none. An error if only some of them are known."""
     size, distance = source.px_size_yx_um(page), source.plane_distance_um(page)
     if size is None and distance is None:
+        _require_cube(source, spec)
         return None
     if size is None or distance is None:
         known = f"{distance:g} um along z only" if size is None else f"{size[0]:g} x {size[1]:g} um in the plane only"

@@ -47,6 +47,8 @@ class ImageSource:
         Whether the metadata says that the last axis before the pages' own is depth, in a way that can be relied on.
     plane_distance_um : callable
         Page index to the distance of its plane to the next one in micrometres; None if the file does not say.
+    sides_without_unit_zyx : tuple of float, or None
+        Sides of a voxel in a unit that is missing or is no length: they say how far a voxel is from a cube.
     read_volume : callable or None
         Index of a volume, into the axes before the last three, to a (Z, Y, X) array; for files in which planes are stored
         together.
@@ -63,6 +65,7 @@ class ImageSource:
     axes: str | None = None
     is_volume: bool = False
     plane_distance_um: Callable[[int], float | None] = lambda page: None
+    sides_without_unit_zyx: tuple[float, float, float] | None = None
     read_volume: Callable[[int], NDArray[Any]] | None = None
 
     @property

@@ -38,6 +38,7 @@ def open_nifti(path: Path, inner: str | None) -> Iterator[ImageSource]:
         unit = _UNITS.get(image.header.get_xyzt_units()[0])
         x, y, z = (length_um(size, unit) for size in image.header.get_zooms()[:3])
         size: SizeYX | None = None if x is None or y is None else (y, x)
+        zooms = tuple(float(side) for side in image.header.get_zooms()[2::-1])
         pages = shape[:1:-1]
 
         def read_page(page: int) -> NDArray[Any]:
@@ -55,4 +56,5 @@ def open_nifti(path: Path, inner: str | None) -> Iterator[ImageSource]:
             axes="TZYX"[-len(shape) :],
             is_volume=True,
             plane_distance_um=lambda page: z,
+            sides_without_unit_zyx=(zooms[0], zooms[1], zooms[2]) if unit is None else None,
         )

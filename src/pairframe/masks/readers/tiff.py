@@ -28,7 +28,7 @@ from pairframe.masks.readers.base import (
     grey_from_channels,
     require_few_channels,
 )
-from pairframe.masks.readers.units import length_um, size_yx_um
+from pairframe.masks.readers.units import length_um, micrometres_in, size_yx_um
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPageSeries
@@ -86,6 +86,7 @@ def open_tiff(path: Path, inner: str | None) -> Iterator[ImageSource]:
             # ImageJ calls the pages of any stack slices; OME means depth when it says so.
             is_volume=bool(tiff.is_ome) and axes is not None and axes.endswith("ZYX"),
             plane_distance_um=lambda page: _plane_distance_um(tiff),
+            sides_without_unit_zyx=_sides_without_unit_zyx(tiff),
         )
 
 
@@ -183,6 +184,24 @@ def _ome_pixels(xml: str) -> list[ElementTree.Element]:
         return [node for node in ElementTree.fromstring(xml).iter() if node.tag.endswith("}Pixels")]
     except ElementTree.ParseError as error:
         raise ValueError(f"OME-XML that does not parse: {error}") from error
+
+
+def _sides_without_unit_zyx(tiff: TiffFile) -> tuple[float, float, float] | None:
+    """Sides of a voxel of the first image whose unit is missing or is no length, such as the pixel."""
+    given: list[Any] = []
+    if tiff.is_ome and tiff.ome_metadata:
+        node = next(iter(_ome_pixels(tiff.ome_metadata)), None)
+        if node is not None and not any(micrometres_in(node.get(f"PhysicalSize{axis}Unit", "um")) for axis in "ZYX"):
+            given = [node.get(f"PhysicalSize{axis}") for axis in "ZYX"]
+    elif tiff.is_imagej:
+        metadata = tiff.imagej_metadata or {}
+        if "spacing" in metadata and not any(micrometres_in(metadata.get(name)) for name in ("unit", "zunit")):
+            given = [metadata["spacing"], 1.0, 1.0]  # in pixels, if it has no other unit
+    try:
+        z, y, x = (float(side) for side in given)
+    except (TypeError, ValueError):
+        return None
+    return z, y, x
 
 
 def _ome_sizes(xml: str) -> list[SizeYX | None]:

@@ -66,6 +66,7 @@ def open_zarr(path: Path, inner: str | None) -> Iterator[ImageSource]:
             axes=level.axes if level.axes is not None and len(level.axes) == len(shape) else None,
             is_volume=level.axes is not None and len(level.axes) == len(shape) and level.axes.endswith("ZYX"),
             plane_distance_um=lambda page: level.plane_distance_um,
+            sides_without_unit_zyx=level.sides_without_unit_zyx,
             read_volume=read_volume,
         )
 
@@ -83,6 +84,7 @@ class _Level:
     px_size_yx_um: SizeYX | None = None
     plane_distance_um: float | None = None
     axes: str | None = None
+    sides_without_unit_zyx: tuple[float, float, float] | None = None
 
 
 def _require_few_chunks(array: Array[Any], path: Path) -> None:
@@ -208,7 +210,11 @@ def _level(group: Array[Any] | Group, name: str, path: Path) -> _Level:
             return _Level(axes=known)
         size = size_yx_um(scale[-2], axes[-2].get("unit"), scale[-1], axes[-1].get("unit"))
         is_deep = known is not None and known.endswith("ZYX")
-        return _Level(size, length_um(scale[-3], axes[-3].get("unit")) if is_deep else None, known)
+        if not is_deep:
+            return _Level(size, None, known)
+        distance = length_um(scale[-3], axes[-3].get("unit"))
+        z, y, x = (float(side) for side in scale[-3:])
+        return _Level(size, distance, known, (z, y, x) if size is None and distance is None else None)
     return _Level()
 
 
