@@ -63,6 +63,28 @@ def test_pieces_that_exchange_mass_are_certified(penalty: str) -> None:
     assert found.iterations <= 250
 
 
+@pytest.mark.parametrize("factor", [0.1, 1.0, 1.01, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_two_lambdas_beyond_all_costs_tell_which_side_gives_way(seed: int, factor: float) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.random((2, 4, 4))
+    lam = 10.0 ** rng.uniform(2, 5)
+    problem = TransportProblem(a, b, 3.0, penalty_of("tv", lam), penalty_of("tv", factor * lam))
+    found = solve(problem, "grid", SolveOptions(1e-6, 2000))
+    assert found.status == Status.converged
+    truth = solve(problem, "oracle", SolveOptions(1e-8, 20_000))
+    assert found.certificate.dual_lower == pytest.approx(truth.certificate.dual_lower, rel=1e-5)
+
+
+def test_a_residual_of_zero_is_no_error() -> None:
+    a, b = np.zeros(8), np.zeros(8)
+    a[1], b[6] = 1.0, 1.2
+    problem = TransportProblem(
+        a, b, 0.0067, penalty_of("tv", 5.33e3), penalty_of("tv", 8.21e3), reference="product", spacing=(2.5,)
+    )
+    assert solve(problem, "grid", SolveOptions(1e-6, 500)).status in (Status.converged, Status.max_iterations)
+
+
 # --- the parts -------------------------------------------------------------------------------
 
 

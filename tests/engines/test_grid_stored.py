@@ -139,3 +139,13 @@ def test_plain_rounds_that_do_not_get_there_are_no_start() -> None:
     found = solve(problem, "grid", SolveOptions(1e-6, 5000))
     assert found.status == Status.converged
     assert found.iterations <= 500
+
+
+@pytest.mark.parametrize("penalty", [KL(400.0), Partial(200.0)])
+def test_a_small_budget_is_left_to_the_accelerated_rounds(penalty: KL | Partial) -> None:
+    rng = np.random.default_rng(0)
+    a, b = np.zeros((16, 16)), np.zeros((16, 16))
+    a[3:12, 2:10], b[5:13, 6:15] = rng.uniform(0.5, 1.0, (9, 8)), rng.uniform(0.5, 1.0, (8, 9))
+    assert (
+        solve(TransportProblem(a, b, 2.0, penalty, penalty), "grid", SolveOptions(1e-6, 40)).status == Status.converged
+    )

@@ -197,8 +197,8 @@ class _Solve:
 
     @property
     def _plain_budget(self) -> int:
-        """Kernel applications of plain rounds on a tiny grid."""
-        return min(_MOST_PLAIN, self._options.max_iterations // 2)
+        """Kernel applications of plain rounds on a tiny grid; none if they would take much of what is allowed."""
+        return _MOST_PLAIN if self._options.max_iterations >= 4 * _MOST_PLAIN else 0
 
     def _plain_start(self, level: Level) -> tuple[Float, float, bool] | None:
         """The same as from coarser levels, by plain rounds on a tiny grid."""
@@ -325,10 +325,12 @@ def _with_useful_digits(problem: TransportProblem) -> TransportProblem:
 
     ``tv`` and ``partial`` bound the potentials of both sides. Relative to the constant of `unavoidable_translation` one bound
     is 0 and the other 2 lambda away, where it makes no difference if no potential comes near it: the plan is the
-    same, and the potentials differ by a constant.
+    same, and the potentials differ by a constant. That holds for one lambda: of two, the smaller tells which side gives way.
     """
     penalties = problem.penalty_a, problem.penalty_b
     if not all(penalty.clips or penalty.is_exact for penalty in penalties):
+        return problem
+    if len({penalty.marginal_relaxation for penalty in penalties if penalty.clips}) > 1:
         return problem
     sides = [(n - 1) * length for n, length in zip(problem.shape, problem.spacing, strict=True)]
     most = sum(side**2 for side in sides) + _MOST_POTENTIAL * problem.epsilon

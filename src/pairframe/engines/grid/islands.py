@@ -24,6 +24,7 @@ _ENTRIES_AT_ONCE = 2_000_000
 _FEWEST_ENTRIES, _ENTRIES_PER_PIXEL = 2_000_000, 60  # listing so many takes as long as about ten rounds
 _MOST_COUPLINGS = 20_000_000  # of pixels with islands
 _SHARED = 1e-7  # variance of the islands' codes over the sources of a target pixel that takes mass from several
+_REGULAR = 1e-10  # of the diagonal
 _CODES = 4  # random signs per island, where leaps cannot be listed
 
 
@@ -138,9 +139,11 @@ class IslandConstants:
         member = sparse.csr_matrix((weight, (number, np.arange(number.size))), shape=(count, number.size))
         own = np.asarray(member @ (kill + self._leaving)).ravel()
         coupling = sparse.csr_matrix(member @ leaps)
-        matrix = sparse.csc_matrix(sparse.diags(own) - 0.5 * (coupling + coupling.T))
+        # Without killing, groups of islands that exchange mass among themselves have a constant in the null space.
+        matrix = sparse.csc_matrix(sparse.diags((1.0 + _REGULAR) * own) - 0.5 * (coupling + coupling.T))
         self._used = np.flatnonzero(own > 1e-13 * own.max())
-        self._solve = factored(matrix[self._used][:, self._used])
+        if self._used.size:
+            self._solve = factored(matrix[self._used][:, self._used])
         self._count = count
 
     def __call__(self, pull: Float) -> tuple[Float, Float]:
@@ -148,7 +151,8 @@ class IslandConstants:
         forcing = np.where(self._free, pull, 0.0)
         per_island: Float = np.bincount(self._number, weights=forcing, minlength=self._count).astype(np.float64)
         step = np.zeros(self._count)
-        step[self._used] = self._solve(per_island[self._used])
+        if self._used.size:
+            step[self._used] = self._solve(per_island[self._used])
         at_pixels: Float = np.where(self._free, step[self._number], 0.0)
         served = (self._kill + self._leaving) * at_pixels - self._leaps @ step
         return at_pixels, pull - self._weight * served

@@ -95,6 +95,8 @@ class _Rounds:
         if len(self._residuals) <= window:
             return 0.0
         before, now = self._residuals[-1 - window], self._residuals[-1]
+        if now <= 0.0:  # nothing is left to gain
+            return 0.0
         if not now < before:
             return math.inf
         return window * math.log(max(now / max(self._watch.goal, 1e-300), 1.0)) / math.log(before / now)
