@@ -145,6 +145,7 @@ def test_a_correction_by_conjugate_gradients_serves_as_well(monkeypatch: pytest.
     problem, options = ellipsoids(), SolveOptions(tol=1e-6)
     factored = solve(problem, "grid", options)
     used = []
+    monkeypatch.setattr(smooth, "_MOST_BAND", 0)
     monkeypatch.setattr(smooth, "_MOST_FACTORED_NODES", 0)
     monkeypatch.setattr(
         smooth, "_by_conjugate_gradients", lambda matrix: used.append(matrix) or _by_conjugate_gradients(matrix)
@@ -194,6 +195,61 @@ def test_conjugate_gradients_and_factors_give_one_correction() -> None:
     exact, iterated = factored(laplacian)(right), _by_conjugate_gradients(laplacian)(right)
     assert np.linalg.norm(laplacian @ iterated - right) <= 1e-2 * np.linalg.norm(right)
     assert np.linalg.norm(exact - iterated) <= 0.05 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize(
+    ("shape", "spacing", "axes"),
+    [
+        ((40, 53), (1.0, 1.0), (0, 1)),
+        ((3, 60), (1.0, 1.0), (1,)),
+        ((2, 70), (1.0, 1.0), (0, 1)),  # two nodes across: two steps between corners are one
+        ((9, 14, 11), (2.5, 1.0, 1.0), (0, 1, 2)),
+    ],
+)
+def test_band_and_columns_solve_the_matrix_of_the_hats(
+    shape: tuple[int, ...], spacing: tuple[float, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    support = rng.random(shape) < 0.8
+    support[tuple(slice(side // 3, side // 3 + 3) for side in shape)] = False
+    mesh = Mesh(support, 4.0, spacing, axes)
+    pull, push = rng.random((2, int(support.sum())))
+    hats = mesh.hats()
+    np.testing.assert_allclose(np.asarray(hats.sum(axis=1)).ravel(), 1.0, rtol=1e-14)
+    nodes = rng.random(mesh.n_nodes)
+    np.testing.assert_allclose(mesh.to_pixels(nodes), hats @ nodes, rtol=1e-13)
+    np.testing.assert_allclose(mesh.to_nodes(pull), hats.T @ pull, rtol=1e-13)
+    dense = (hats.multiply(pull[:, None])).T @ hats
+    matrix = mesh.matrix(pull, np.zeros(pull.shape))
+    right = rng.standard_normal(matrix.used.size)
+    wanted = dense.toarray()[np.ix_(matrix.used, matrix.used)]
+    wanted[np.diag_indices_from(wanted)] += 1e-7 * np.diag(wanted) + 1e-14 * np.diag(wanted).max()
+    assert np.linalg.norm(wanted @ matrix.solver()(right) - right) <= 1e-7 * np.linalg.norm(right)
+    full = mesh.matrix(pull, push)
+    right = rng.standard_normal(full.used.size)
+    by_band = full.solver()(right)
+    monkeypatch.setattr(smooth, "_MOST_BAND", 0)
+    np.testing.assert_allclose(full.solver()(right), by_band, atol=1e-9 * np.abs(by_band).max())
+
+
+def test_the_slopes_of_the_hats_are_those_of_a_linear_function() -> None:
+    support = np.ones((30, 40), dtype=bool)
+    mesh = Mesh(support, 4.0, (1.0, 1.0), (0, 1))
+    rng = np.random.default_rng(6)
+    push = rng.random(support.size)
+    full = mesh.matrix(np.zeros(push.shape), push)
+    x = np.nonzero(support)[1]
+    node_y, node_x = np.divmod(np.arange(mesh.n_nodes), int(x.max() / 3.5) + 2)
+    linear = 3.5 * (2.0 * node_y - 3.0 * node_x)[full.used]
+    applied = np.zeros(full.used.size)
+    for k, step in enumerate(full.steps):  # the matrix, from its stencil
+        values = full.stencil[k, full.used]
+        reach = np.searchsorted(full.used, full.used + step)
+        inside = (reach < full.used.size) & (values != 0)
+        applied[inside] += values[inside] * linear[reach[inside]]
+        if step:
+            np.add.at(applied, reach[inside], values[inside] * linear[inside])
+    assert linear @ applied == pytest.approx((2.0**2 + 3.0**2) * push.sum(), rel=1e-5)
 
 
 # --- refusals --------------------------------------------------------------------------------

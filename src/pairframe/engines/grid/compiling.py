@@ -9,8 +9,8 @@ import numpy as np
 from numba.core.event import install_listener
 
 from pairframe.compiler import CompileNotice
-from pairframe.engines.grid import passes
 from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.grid.smooth import KilledDiffusion, Mesh
 from pairframe.parallel.processes import QUIET
 
 _LARGEST_LEARNT = 31 * 2**20  # bytes; glibc does not learn from blocks of 32 MiB and more
@@ -23,7 +23,7 @@ def make_ready(dtype: str) -> None:
     with _one_at_a_time:
         if dtype not in _ready:
             numbers, is_quiet = f" for {dtype} numbers", QUIET in os.environ
-            notice = CompileNotice("the grid engine", numbers, 15, passes.__name__, is_quiet=is_quiet)
+            notice = CompileNotice("the grid engine", numbers, 15, f"{__package__}.", is_quiet=is_quiet)
             with install_listener("numba:compile", notice):
                 _make_ready(dtype)
             _ready.add(dtype)
@@ -32,6 +32,8 @@ def make_ready(dtype: str) -> None:
 def _make_ready(dtype: str) -> None:
     everywhere = np.ones((2, 2), dtype=bool)
     SupportKernel(everywhere, everywhere, 1.0, dtype).log_sum(np.zeros(4))
+    one = np.ones(4)
+    KilledDiffusion(Mesh(everywhere, 1.0, (1.0, 1.0), (0, 1)), one > 0, one, one, one)(one)
     # glibc learns from freed blocks: after this it keeps image-sized memory instead of returning every array to the
     # system and requesting it again, which costs a fifth of a solve in page faults.
     np.empty(_LARGEST_LEARNT, dtype=np.uint8)

@@ -82,7 +82,7 @@ class NewtonSteps:
         b = side_model(problem.penalty_b, here.b, level.mass_b, point.marginal_b, epsilon, radius)
         if self._mesh is None:
             self._mesh = Mesh(problem.support_a, epsilon, problem.spacing, problem.long_axes)
-        x, y = box_step(sparse.csr_matrix(plan / epsilon), a, b, self._mesh.to_pixels)
+        x, y = box_step(sparse.csr_matrix(plan / epsilon), a, b, self._mesh.hats())
         slope = float(a.gradient @ x + b.gradient @ y)
         share, penalty = 1.0, problem.penalty_a
         while share > _SMALLEST_SHARE:
