@@ -155,9 +155,7 @@ def certificate(
     with np.errstate(over="ignore", invalid="ignore"):
         off_a = problem.penalty_a.residual(p[on_a], f[on_a] + shift, problem.mass_a[on_a])
         off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, problem.mass_b[on_b])
-        dual = dual_value(problem, f + shift, g - shift, float(p[on_a].sum()))
-        if stated is not None:
-            dual += _unavoidable(stated) - _unavoidable(problem)
+        dual = _stated_dual(problem, f + shift, g - shift, float(p[on_a].sum()), stated or problem)
         plan = [_Plan(f, g, p, q, shift)]
         del f, g, p, q  # of a large grid the bound makes four more
         found = _upper_bound(problem, plan.pop(), dual, marginals, stated or problem)
@@ -200,7 +198,7 @@ def _upper_bound(
     on_a, on_b = problem.support_a, problem.support_b
     penalty_a, penalty_b = problem.penalty_a, problem.penalty_b
     if penalty_a.is_met(plan.p[on_a], problem.mass_a[on_a]) and penalty_b.is_met(plan.q[on_b], problem.mass_b[on_b]):
-        return _upper_of_plan(problem, plan, stated)
+        return _upper_of_plan(problem, plan, stated, dual)
     if marginals is None:
         return _Upper(math.inf, math.nan)
     pinned_a = penalty_a.is_pinned(plan.f[on_a], plan.shift)
@@ -219,21 +217,29 @@ def _upper_bound(
     return min(found, _upper_of_plan(problem, plain, stated), key=lambda bound: bound.upper)
 
 
-def _upper_of_plan(problem: TransportProblem, plan: _Plan, stated: TransportProblem) -> _Upper:
-    """The bound of a plan that exceeds no hard side."""
+def _upper_of_plan(
+    problem: TransportProblem, plan: _Plan, stated: TransportProblem, dual: float | None = None
+) -> _Upper:
+    """The bound of a plan that exceeds no hard side, and the dual of its potentials if that is not known."""
     on_a, on_b = problem.support_a, problem.support_b
     p, q = plan.p[on_a], plan.q[on_b]
     gap = problem.penalty_a.gap(p, plan.f[on_a], problem.mass_a[on_a], plan.shift)
     gap += problem.penalty_b.gap(q, plan.g[on_b], problem.mass_b[on_b], -plan.shift)
-    dual = dual_value(problem, plan.f + plan.shift, plan.g - plan.shift, float(p.sum()))
     avoidable = _avoidable(stated, p, q)
     if stated is not problem:
         gap += avoidable - _avoidable(problem, p, q)
-        dual += _unavoidable(stated) - _unavoidable(problem)
+    if dual is None:
+        dual = _stated_dual(problem, plan.f + plan.shift, plan.g - plan.shift, float(p.sum()), stated)
     if not (math.isfinite(gap) and math.isfinite(dual)):
         return _Upper(math.inf, math.nan)
     bracket = _bracket(problem, plan.f[on_a], plan.g[on_b], p, q)
     return _Upper(dual + gap, _scale(problem, bracket, avoidable, p), dual, gap)
+
+
+def _stated_dual(problem: TransportProblem, f: Float, g: Float, total_plan: float, stated: TransportProblem) -> float:
+    """The dual of `stated` at the potentials that belong to those of `problem`."""
+    dual = dual_value(problem, f, g, total_plan)
+    return dual if stated is problem else dual + _unavoidable(stated) - _unavoidable(problem)
 
 
 def _scale(problem: TransportProblem, bracket: float, avoidable: float, p: Float) -> float:

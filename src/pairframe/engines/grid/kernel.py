@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairframe.engines.grid.passes import pass_rows
+from pairframe.engines.grid.places import places, spans
 from pairframe.parallel.threads import run_in_threads
 from pairframe.types import Bool, Float, Index, Int
 
@@ -52,18 +54,16 @@ class SupportKernel:
         sides = spacing or (1.0,) * support_in.ndim
         axes = [
             _Axis(here, there, epsilon / side**2)
-            for here, there, side in zip(np.nonzero(support_in), np.nonzero(support_out), sides, strict=True)
+            for here, there, side in zip(places(support_in), places(support_out), sides, strict=True)
         ]
         # Slowest first; the passes go from the last to the first.
         orders: list[list[_Axis]] = [list(order) for order in permutations(axes)]
         axes = min(orders, key=_cost)
         self.n_in, self.n_out = axes[0].index_in.size, axes[0].index_out.size
         shape_in = tuple(axis.n_in for axis in axes)
-        self._index_in = np.ravel_multi_index(tuple(axis.index_in for axis in axes), shape_in)
+        self._index_in = _flat(tuple(axis.index_in for axis in axes), shape_in)
         done = [*axes[1:], axes[0]]  # the last pass leaves its axis at the end: nothing comes after it
-        self._index_out = np.ravel_multi_index(
-            tuple(axis.index_out for axis in done), tuple(axis.n_out for axis in done)
-        )
+        self._index_out = _flat(tuple(axis.index_out for axis in done), tuple(axis.n_out for axis in done))
         centre = max(2 * max(axis.n_in, axis.n_out) for axis in axes) + sum(abs(axis.offset) for axis in axes) + TILE
         tables = {axis.epsilon: _toeplitz(axis.epsilon, centre, dtype) for axis in axes}
         self._passes = [
@@ -188,24 +188,19 @@ class _Pass:
         """Of the output, turned for the next pass."""
         return (self.n_out, self.n_lines) if self.turned else (self.n_lines, self.n_out)
 
+    @cached_property
+    def n_outputs(self) -> int:
+        return int((self.spans[:, 1] - self.spans[:, 0]).sum())
+
+    @cached_property
+    def _settings(self) -> tuple[object, ...]:
+        cut = 37.0 + math.log(self.n_in)  # dropped terms are below float64's last digit
+        kernel = self.table, self.centre, self.inverse_epsilon
+        return self.offset, self.spans, *kernel, cut, TILE, self.depth
+
     def run(self, h: Float, phi: Float, out: Float, means: Float) -> None:
-        cut = 37.0 + np.log(self.n_in)  # dropped terms are below float64's last digit
-        arguments = (
-            h,
-            phi,
-            self.offset,
-            self.spans,
-            self.table,
-            self.centre,
-            self.inverse_epsilon,
-            cut,
-            TILE,
-            self.depth,
-            out,
-            means,
-        )
-        n_outputs = int((self.spans[:, 1] - self.spans[:, 0]).sum())
-        run_in_threads(lambda first, step: pass_rows(*arguments, self.turned, first, step), n_outputs)
+        arguments = (h, phi, *self._settings, out, means, self.turned)
+        run_in_threads(lambda first, step: pass_rows(*arguments, first, step), self.n_outputs)
 
 
 class _Channels:
@@ -246,13 +241,21 @@ def _lines_first(phi: Float, n_lines: int, n: int) -> Float:
     return np.ascontiguousarray(by_line).reshape(n_lines, n_channels, n)
 
 
+def _flat(indices: tuple[Index, ...], sides: tuple[int, ...]) -> Index:
+    """`numpy.ravel_multi_index` of indices that are inside."""
+    flat = indices[0]
+    for index, side in zip(indices[1:], sides[1:], strict=True):
+        flat = flat * side + index
+    return flat
+
+
 def _cost(axes: list[_Axis]) -> float:
     """About how many products the passes take in this order: outputs times the inputs that each of them sees."""
     *slow, fast = axes
     if not slow:
         return 0.0
-    lines_in = np.ravel_multi_index(tuple(axis.index_in for axis in slow), tuple(axis.n_in for axis in slow))
-    spans_in = _spans(lines_in, fast.index_in, math.prod(axis.n_in for axis in slow))
+    lines_in = _flat(tuple(axis.index_in for axis in slow), tuple(axis.n_in for axis in slow))
+    spans_in = spans(lines_in, fast.index_in, math.prod(axis.n_in for axis in slow))
     total = float(fast.n_out * np.minimum(spans_in[:, 1] - spans_in[:, 0], fast.window).sum())
     for k in range(len(slow) - 1, 0, -1):
         n_lines = math.prod(axis.n_in for axis in axes[:k]) * math.prod(axis.n_out for axis in axes[k + 1 :])
@@ -270,18 +273,8 @@ def _pass_spans(axes: list[_Axis], k: int) -> Int:
     if not summed:
         return np.tile(np.array([[0, axis.n_out]]), (n_per_place, 1))
     sides = tuple(other.n_out for other in summed)
-    places = np.ravel_multi_index(tuple(other.index_out for other in summed), sides)
-    return np.repeat(_spans(places, axis.index_out, math.prod(sides)), n_per_place, axis=0)
-
-
-def _spans(line: Index, place: Index, n_lines: int) -> Int:
-    """First and one past the last wanted place of each line; (n_lines, 2), 0:0 for none."""
-    spans = np.zeros((n_lines, 2), dtype=np.int64)
-    spans[:, 0] = np.iinfo(np.int64).max
-    np.minimum.at(spans[:, 0], line, place)
-    np.maximum.at(spans[:, 1], line, place + 1)
-    spans[spans[:, 1] == 0] = 0
-    return spans
+    lines = _flat(tuple(other.index_out for other in summed), sides)
+    return np.repeat(spans(lines, axis.index_out, math.prod(sides)), n_per_place, axis=0)
 
 
 def _toeplitz(epsilon: float, centre: int, dtype: str) -> NDArray[np.floating]:

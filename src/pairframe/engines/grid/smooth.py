@@ -14,6 +14,7 @@ from scipy.linalg.lapack import dpbtrf, dpbtrs
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
 from pairframe.engines.grid import mesh_passes
+from pairframe.engines.grid.places import places
 from pairframe.parallel.threads import one_blas_thread
 from pairframe.types import Bool, Float, Int
 
@@ -68,7 +69,7 @@ class Mesh:
         cells: list[Int] = []
         shares: list[Float] = []  # (n,) per axis: the value of the hat at the upper corner
         widths: list[float] = []
-        indices = np.nonzero(support)
+        indices = places(support)
         for axis in axes:
             width_px = max(2.0, SPACING_BLURS * math.sqrt(epsilon) / spacing[axis])
             place = (indices[axis] - indices[axis].min()) / width_px
