@@ -21,7 +21,9 @@ from pairframe.parallel.threads import run_in_threads
 from pairframe.types import Bool, Float, Index, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
-_DEPTH = {"float64": 550.0, "float32": 60.0}  # how far below its maximum a tile may reach in that precision
+# How far below its maximum a tile may reach in that precision (in logarithms), what is dropped as nothing, and the power of two
+# that lifts the powers, so that a product of two numbers at the floor is no subnormal.
+_SCALES = {"float64": (600.0, 650.0, 865.0), "float32": (46.0, 73.0, 86.0)}
 _KEPT_BYTES = 32 << 20  # of channels that are kept between calls
 _REACH = 45.0  # the kernel is dropped past exp(-_REACH) when the cost of an order of axes is estimated
 
@@ -75,7 +77,7 @@ class SupportKernel:
                 table=tables[axis.epsilon],
                 centre=centre,
                 inverse_epsilon=1.0 / axis.epsilon,
-                depth=_DEPTH[dtype],
+                scale=_SCALES[dtype],
                 turned=k > 0,
             )
             for k, axis in reversed(list(enumerate(axes)))
@@ -176,7 +178,7 @@ class _Pass:
     table: NDArray[np.floating]
     centre: int
     inverse_epsilon: float
-    depth: float
+    scale: tuple[float, float, float]
     turned: bool
 
     @property
@@ -196,7 +198,7 @@ class _Pass:
     def _settings(self) -> tuple[object, ...]:
         cut = 37.0 + math.log(self.n_in)  # dropped terms are below float64's last digit
         kernel = self.table, self.centre, self.inverse_epsilon
-        return self.offset, self.spans, *kernel, cut, TILE, self.depth
+        return self.offset, self.spans, *kernel, cut, TILE, self.scale
 
     def run(self, h: Float, phi: Float, out: Float, means: Float) -> None:
         arguments = (h, phi, *self._settings, out, means, self.turned)
@@ -278,7 +280,7 @@ def _pass_spans(axes: list[_Axis], k: int) -> Int:
 
 
 def _toeplitz(epsilon: float, centre: int, dtype: str) -> NDArray[np.floating]:
-    """``exp(-k^2 / eps)`` for k = -centre..centre; entries that would be subnormal (and slow) are zero."""
+    """``exp(-k^2 / eps)`` for k = -centre..centre; entries below the floor are zero."""
     exponent = np.arange(-centre, centre + 1.0) ** 2 / epsilon
-    lowest = 700.0 if dtype == "float64" else 86.0
-    return np.where(exponent < lowest, np.exp(-np.minimum(exponent, lowest)), 0.0).astype(dtype)
+    floor = _SCALES[dtype][1]
+    return np.where(exponent < floor, np.exp(-np.minimum(exponent, floor)), 0.0).astype(dtype)

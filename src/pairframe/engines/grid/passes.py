@@ -5,6 +5,9 @@ because ``v_i(j) = h[j] - (i - j)^2 / eps`` has differences ``v_{i+1}(j) - v_i(j
 move one way only, holes or not. Inside a tile the kernel is shifted by an integer, so that the tile's centre looks at its
 own maximum, and the window's maximum is taken out; the rest is a small dense product with slices of one Toeplitz
 kernel. A tile whose range would leave float64 is halved; a single output is summed directly.
+
+Powers are lifted by a power of two, so that no product with the kernel is subnormal: a processor takes a hundred times as
+long for a subnormal number, and sums of neighbouring pixels met enough of them to take more than twice their time.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pairframe.compiler import compiled
 _FLAGS = {"contract", "reassoc", "nsz", "arcp", "nnan"}  # never "ninf": -inf means "no mass here"
 _BLOCK = 16  # inputs per block of the maximum table
 _LOWEST = -1e308
+_DIP = 5.0  # the sums between both ends of a tile may be smaller than theirs by this factor of e
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
@@ -26,11 +30,11 @@ _SHIFTER = 6755399441055744.0 + 1023.0  # 1.5 * 2**52 + exponent bias: adding it
 
 
 @compiled(fastmath=_FLAGS)
-def _exp_shifted(w, m, e, power, power_bits, n):
-    """``e[k] = exp(w[k] - m)`` for k < n, arguments <= 0; plain loops over arrays, so that they become vector code."""
+def _exp_shifted(w, m, lowest, lift, e, power, power_bits, n):
+    """``e[k] = 2^lift exp(w[k] - m)`` for k < n, arguments from `lowest` to 0; plain loops over arrays become vector code."""
     for k in range(n):
         x = w[k] - m
-        x = x if x > -700.0 else -700.0
+        x = x if x > lowest else lowest
         q = np.floor(x * _LOG2E + 0.5)
         r = (x - q * _LN2_HIGH) - q * _LN2_LOW
         y = 1.0 / 479001600.0
@@ -46,7 +50,7 @@ def _exp_shifted(w, m, e, power, power_bits, n):
         y = y * r + 0.5
         y = y * r + 1.0
         e[k] = y * r + 1.0
-        power[k] = q + _SHIFTER
+        power[k] = q + lift + _SHIFTER
     for k in range(n):
         power_bits[k] = power_bits[k] << 52
     for k in range(n):
@@ -58,7 +62,7 @@ def _best_input(h, position, block_max, row_max, i, first, last, inv_eps):
     """Value and position of the largest ``h[j] - (i - j)^2 / eps``: block by block, outwards, until none can be better."""
     near = min(max(i, first), last)
     top = _LOWEST
-    arg = near
+    best_first, best_last = near, near
     b_first, b_last, b_near = first // _BLOCK, last // _BLOCK, near // _BLOCK
     for side in range(2):
         b = b_near if side == 0 else b_near + 1
@@ -70,12 +74,21 @@ def _best_input(h, position, block_max, row_max, i, first, last, inv_eps):
                 break
             if block_max[b] - reach > top:
                 here, where = h[j0 : j1 + 1], position[j0 : j1 + 1]
+                best = _LOWEST
                 for k in range(j1 + 1 - j0):
                     v = here[k] - (i - where[k]) * (i - where[k]) * inv_eps
-                    if v > top:
-                        top = v
-                        arg = j0 + k
+                    best = v if v > best else best
+                if best > top:
+                    top = best
+                    best_first, best_last = j0, j1
             b += 2 * side - 1
+    # Where in its block, in a second loop: the first one, which need not know, becomes vector code.
+    arg, best = best_first, _LOWEST
+    for j in range(best_first, best_last + 1):
+        v = h[j] - (i - position[j]) * (i - position[j]) * inv_eps
+        if v > best:
+            best = v
+            arg = j
     return top, arg
 
 
@@ -112,15 +125,15 @@ def _last_that_matters(h, block_max, i, first, last, inv_eps, floor):
 
 
 @compiled(fastmath=_FLAGS)
-def _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bits, n):
-    """``sums[q] = log(sums[q])`` for q < n, normal positive numbers; vector code like `_exp_shifted`."""
+def _log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, n):
+    """``sums[q] = log(2^-lift sums[q])`` for q < n, normal positive numbers; vector code like `_exp_shifted`."""
     for q in range(n):
         bits = sums_bits[q]
         mantissa_bits[q] = (bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
         exponent_bits[q] = (bits >> 52) | 0x4330000000000000
     for q in range(n):
         x = mantissa[q]
-        power = exponent[q] - _TWO52_BIAS
+        power = exponent[q] - (_TWO52_BIAS + lift)
         large = x > 1.4142135623730951
         x = 0.5 * x if large else x
         power = power + 1.0 if large else power
@@ -142,39 +155,48 @@ def _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bi
 
 @compiled(fastmath=_FLAGS)
 def _products(kernel, k0, e, width, t, sums):
-    """``sums[q] = sum_k kernel[k0 - q + k] e[k]`` for q < t: slices of the Toeplitz kernel, four outputs at a time."""
+    """``sums[q] = sum_k kernel[k0 - q + k] e[k]`` for q < t: slices of the Toeplitz kernel, eight outputs at a time.
+
+    The outputs are the lanes of the vector code, so nothing is added across lanes at the end.
+    """
     zero = kernel.dtype.type(0)
     q = 0
-    # Slices, because an index that might be negative keeps the compiler from vector code.
-    while q + 4 <= t:
-        ka, kb = kernel[k0 - q : k0 - q + width], kernel[k0 - q - 1 : k0 - q - 1 + width]
-        kc, kd = kernel[k0 - q - 2 : k0 - q - 2 + width], kernel[k0 - q - 3 : k0 - q - 3 + width]
-        a0, a1, a2, a3 = zero, zero, zero, zero
+    while q + 8 <= t:
+        # A slice, because an index that might be negative keeps the compiler from vector code.
+        here = kernel[k0 - q - 7 : k0 - q + width]
+        s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
         for k in range(width):
             x = e[k]
-            a0 += ka[k] * x
-            a1 += kb[k] * x
-            a2 += kc[k] * x
-            a3 += kd[k] * x
-        sums[q], sums[q + 1], sums[q + 2], sums[q + 3] = a0, a1, a2, a3
-        q += 4
+            s0 += here[k + 7] * x
+            s1 += here[k + 6] * x
+            s2 += here[k + 5] * x
+            s3 += here[k + 4] * x
+            s4 += here[k + 3] * x
+            s5 += here[k + 2] * x
+            s6 += here[k + 1] * x
+            s7 += here[k] * x
+        sums[q], sums[q + 1], sums[q + 2], sums[q + 3] = s0, s1, s2, s3
+        sums[q + 4], sums[q + 5], sums[q + 6], sums[q + 7] = s4, s5, s6, s7
+        q += 8
     while q < t:
-        ka = kernel[k0 - q : k0 - q + width]
-        a0 = zero
+        here = kernel[k0 - q : k0 - q + width]
+        s0 = zero
         for k in range(width):
-            a0 += ka[k] * e[k]
-        sums[q] = a0
+            s0 += here[k] * e[k]
+        sums[q] = s0
         q += 1
 
 
 @compiled(fastmath=_FLAGS, nogil=True)
 def _row(
-    h, phi, offset, start, stop, kernel, centre, inv_eps, cut, tile, depth, out, means, scratch, product, position
+    h, phi, offset, start, stop, kernel, centre, inv_eps, cut, tile, scale, out, means, scratch, product, position
 ):
     """One row: `out[start:stop]` from all of `h`; output i sits at input coordinate ``i + offset``."""
     n = h.shape[0]
     n_phi = phi.shape[0]
     w, e, power, sums, mantissa, exponent, block_max = scratch
+    depth, floor, lift = scale
+    least = math.exp(-depth - _DIP) * 2.0**lift
     power_bits, sums_bits = power.view(np.int64), sums.view(np.int64)
     mantissa_bits, exponent_bits = mantissa.view(np.int64), exponent.view(np.int64)
     first, last = 0, n - 1
@@ -243,7 +265,7 @@ def _row(
         s1 = top1 - (tilt * (i1 - jc) + d * d * inv_eps) - m
         good = s0 > -depth and s1 > -depth
         if good:
-            _exp_shifted(w, m, e, power, power_bits, width)
+            _exp_shifted(w, m, -floor, lift, e, power, power_bits, width)
             for k in range(width):
                 product[k] = e[k]
             k0 = centre + lo - i0 - d
@@ -251,7 +273,7 @@ def _row(
             lowest = sums[0]
             for q in range(t):
                 lowest = sums[q] if sums[q] < lowest else lowest
-            good = lowest > math.exp(-1.1 * depth)  # then underflow has dropped only negligible terms
+            good = lowest > least  # then underflow has dropped only negligible terms
         if not good:
             t = max(1, t // 2)
             continue
@@ -263,7 +285,7 @@ def _row(
             _products(kernel, k0, product, width, t, mantissa)
             for q in range(t):
                 row_means[q] = mantissa[q] / sums[q]
-        _log_of_sums(sums, sums_bits, mantissa, mantissa_bits, exponent, exponent_bits, t)
+        _log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, t)
         row_out = out[i0 - offset : i0 - offset + t]
         shift = m + tilt * (i0 - jc) + d * d * inv_eps
         for q in range(t):
@@ -274,7 +296,7 @@ def _row(
 
 
 @compiled(nogil=True)
-def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, out, means, turned, first, step):
+def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, scale, out, means, turned, first, step):
     """Rows first, first + step, ... of `h` into `out`, with the weighted means of `phi`; releases the GIL.
 
     Parameters
@@ -284,7 +306,9 @@ def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, 
     offset : int, input coordinate of output 0.
     spans : (R, 2) int, the outputs wanted in each row.
     kernel : (2 centre + 1,) Toeplitz table ``exp(-k^2 / eps)``; its dtype is that of the products.
-    cut, depth : float, terms below ``exp(-cut)`` of the largest are dropped; sums may reach ``exp(-depth)`` in a tile.
+    cut : float, terms below ``exp(-cut)`` of the largest are dropped.
+    scale : (depth, floor, lift), floats: sums may reach ``exp(-depth)`` in a tile, powers and kernel are at least
+        ``exp(-floor)`` or nothing, and powers are multiplied by ``2^lift``.
     out, means : (R, k), (R, c, k), written on the spans only; with `turned` (k, R), (k, c, R), ready for the other axis.
     """
     rows, n = h.shape
@@ -304,11 +328,11 @@ def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, depth, 
         # so that no shape, however thin, needs another compilation.
         if turned:
             _row(
-                h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
+                h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, scale,
                 out[:, r], means[:, :, r].T, scratch, product, position,
             )  # fmt: skip
         else:
             _row(
-                h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, depth,
+                h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, scale,
                 out[r], means[r], scratch, product, position,
             )  # fmt: skip
