@@ -32,17 +32,30 @@ _RAISE = 4.0  # killing grows by this factor with each rejection after the first
 
 
 class Correction:
-    """Adds the smooth part of a Newton step to the plain one; built when first needed, and again as pinned pixels change."""
+    """Adds the smooth part of a Newton step to the plain one; built when first needed, and again as pinned pixels change.
 
-    def __init__(self, level: Level) -> None:
+    Parameters
+    ----------
+    level : Level
+    spread_eps : (n_a,), optional
+        About the spread D of the plan in units of epsilon, if it is known from a coarser level. Otherwise, and after a
+        rejected step, it is found by kernel applications.
+
+    Attributes
+    ----------
+    spread_eps : (n_a,) or None
+        The spread last used.
+    """
+
+    def __init__(self, level: Level, spread_eps: Float | None = None) -> None:
         self._level = level
+        self.spread_eps = spread_eps
         problem = level.problem
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins
         self._mesh: Mesh | None = None
         self._islands: Islands | None = None
         self._constants: IslandConstants | None = None
         self._smooth: KilledDiffusion | None = None
-        self._spread: Float | None = None
         self._free_a, self._free_b = np.zeros(0, bool), np.zeros(0, bool)
         self._is_singular = False
         self._floor, self._refused, self._age = 0.0, 0, 0
@@ -75,6 +88,8 @@ class Correction:
     def reject(self) -> None:
         """A mixed step was bad: build the correction anew, and trust it less if that was not the first time."""
         self._refused += 1
+        if self._has_constant_slopes:
+            self.spread_eps = None
         if self._refused > 1 and not self._pins:
             self._floor = max(1e-5, _RAISE * self._floor)
         self._smooth = None
@@ -93,18 +108,20 @@ class Correction:
         free, weight = self._free_a, point.marginal_a
         here = point.potentials
         self._constants = None
-        if problem.penalty_a.has_constant_slope and problem.penalty_b.has_constant_slope:
+        if self._has_constant_slopes:
             kill = np.full(slope_a.shape, 1.0 / slope_a[0] - self._slope_b(point)[0])
-            spread = level.spread_at_a(here.f, here.g)
+            if self.spread_eps is None:
+                self.spread_eps = level.spread_at_a(here.f, here.g) / epsilon
         else:
-            kill, leaps, spread = self._moments(point, slope_a)
+            kill, leaps = self._moments(point, slope_a)
             kill = kill + min(1e-4, 1e-3 * point.residual) + leaps
+        assert self.spread_eps is not None  # found just now if it was not known
         self._is_singular = bool((weight * kill)[free].sum() < 1e-6 * weight[free].sum())
-        spread = np.clip(spread, _LEAST_SPREAD * epsilon, _MOST_SPREAD * epsilon)
+        spread = epsilon * np.clip(self.spread_eps, _LEAST_SPREAD, _MOST_SPREAD)
         return KilledDiffusion(self.mesh(), free, weight, np.maximum(kill, self._floor), spread)
 
-    def _moments(self, point: Round, slope_a: Float) -> tuple[Float, Float, Float]:
-        """Killing, the share that leaps to other islands, and spread, all (n,), from J applied to powers of the position.
+    def _moments(self, point: Round, slope_a: Float) -> tuple[Float, Float]:
+        """Killing, and the share that leaps to other islands, both (n,), from J applied to powers of the position.
 
         Two kernel applications. The spread changes little while pinned pixels come and go: it is found once.
         """
@@ -113,7 +130,7 @@ class Correction:
         positions = level.problem.positions(level.problem.support_a).T
         x = positions - positions.mean(axis=1, keepdims=True)
         squared = (x**2).sum(axis=0)
-        powers = [free] if self._spread is not None else [free, *(free * x), free * squared]
+        powers = [free] if self.spread_eps is not None else [free, *(free * x), free * squared]
         if islands.count > 1:
             codes = islands.codes()
             powers += [free * codes, free * codes**2]
@@ -122,19 +139,19 @@ class Correction:
         del powers
         one, *means = level.means_at_a(point, at_b[:n_back] * slope_b)
         kill = np.maximum(1.0 / np.where(self._free_a, slope_a, 1.0) - one, 0.0)
-        if self._spread is None:
+        if self.spread_eps is None:
             *means, mean_square = means
             second = squared * one + mean_square - 2.0 * sum(own * mean for own, mean in zip(x, means, strict=True))
-            self._spread = np.maximum(second, 0.0) / (2.0 * len(level.problem.long_axes))
+            self.spread_eps = np.maximum(second, 0.0) / (2.0 * len(level.problem.long_axes) * level.epsilon)
         if islands.count == 1:
-            return kill, np.zeros(kill.shape), self._spread
+            return kill, np.zeros(kill.shape)
         shared = shared_targets(at_b[0], *at_b[-2:])
         leaps = listed_leaps(level, point, islands, self._free_a, slope_b, shared)
         if leaps is None:
-            return kill, self._leaving_by_signs(point, one, slope_b, islands), self._spread
+            return kill, self._leaving_by_signs(point, one, slope_b, islands)
         some = kill + min(1e-4, 1e-3 * point.residual)
         self._constants = IslandConstants(islands.number, leaps, self._free_a, point.marginal_a, some)
-        return kill, leaving(leaps), self._spread
+        return kill, leaving(leaps)
 
     def _leaving_by_signs(self, point: Round, one: Float, slope_b: Float, islands: Islands) -> Float:
         """About the share of a pixel's mass that shares its target with another island, (n,): two kernel applications."""
@@ -151,6 +168,11 @@ class Correction:
     def _has_moved(self, point: Round, free_a: Bool) -> bool:
         moved_a, moved_b = free_a != self._free_a, (self._slope_b(point) > 0) != self._free_b
         return bool(moved_a.mean() + moved_b.mean() > _MOVED)
+
+    @property
+    def _has_constant_slopes(self) -> bool:
+        problem = self._level.problem
+        return problem.penalty_a.has_constant_slope and problem.penalty_b.has_constant_slope
 
     def _slope_a(self, point: Round) -> Float:
         return self._level.problem.penalty_a.slope(point.update_a + point.potentials.shift, self._level.epsilon)

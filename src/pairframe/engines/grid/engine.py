@@ -20,9 +20,10 @@ from pairframe.engines.base import (
     start_on_supports,
 )
 from pairframe.engines.grid.compiling import make_ready
+from pairframe.engines.grid.correction import Correction
 from pairframe.engines.grid.cuda import why_not
 from pairframe.engines.grid.level import Level, Round
-from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, prolong, rungs
+from pairframe.engines.grid.pyramid import BLUR_PX, coarse_problems, interpolate, prolong, rungs
 from pairframe.engines.grid.rounds import run_rounds
 from pairframe.engines.grid.symmetric import run_symmetric
 from pairframe.engines.grid.watch import PATIENCE, Watch
@@ -156,12 +157,15 @@ class _Solve:
         most = max(1, self._options.max_iterations - self.n_sums)
         return Watch(level, self._is_done, most, self._note, patience, _LIKELY * self._options.tol)
 
-    def _rounds(self, level: Level, f: Float, shift: float, is_even: bool) -> Round:
+    def _rounds(
+        self, level: Level, f: Float, shift: float, is_even: bool, spread_eps: Float | None = None
+    ) -> Round:
         """Rounds on the full grid. If the error stops falling at a blur below a pixel, epsilon falls once more, slower."""
         larger = rungs(self._problem)
         descents_left = _DESCENTS if larger else 0
         watch = self._watch(level, _SHORT_PATIENCE if descents_left else PATIENCE)
-        best, goal = run_rounds(level, f, watch, shift=shift, is_even=is_even), RUNG_TOL
+        correction = Correction(level, spread_eps)
+        best, goal = run_rounds(level, f, watch, shift=shift, is_even=is_even, correction=correction), RUNG_TOL
         while watch.has_stalled and descents_left:
             descents_left -= 1
             goal, f, shift = 0.1 * goal, best.potentials.f, best.potentials.shift
@@ -237,10 +241,11 @@ class _Solve:
         self._goal = self._options.tol
         return None
 
-    def _start_from_coarser(self, level: Level) -> tuple[Float, float, bool]:
-        """The potential on a, its `shift` and whether it `is_even`, from coarser levels."""
+    def _start_from_coarser(self, level: Level) -> tuple[Float, float, bool, Float | None]:
+        """The potential on a, its `shift`, whether it `is_even`, and the plan's spread, from coarser levels."""
         *coarse, (_, finest) = coarse_problems(self._problem)
         f, shift, here = np.zeros(0), 0.0, None
+        spread_eps: Float | None = None
         tol = COARSE_PINNED_TOL if self._pins else COARSE_TOL
         for n_pixels, problem in coarse:
             f, shift = (
@@ -251,12 +256,18 @@ class _Solve:
                 f, shift = self._descend(problem, f, shift, RUNG_TOL)
                 continue
             below = Level(problem, self._options.dtype, self._options.device)
-            last = run_rounds(below, f, Watch(below, partial(_is_within, tol), COARSE_SUMS, goal=tol), shift=shift)
+            watch, correction = Watch(below, partial(_is_within, tol), COARSE_SUMS, goal=tol), Correction(below)
+            last = run_rounds(below, f, watch, shift=shift, correction=correction)
             f, shift = self._carried(last)
+            spread_eps = correction.spread_eps
             self._coarse_sums += below.n_sums / n_pixels
         if here is None:
-            return np.zeros(level.mass_a.size), 0.0, False
-        return *prolong(f, shift, here, finest), False
+            return np.zeros(level.mass_a.size), 0.0, False, None
+        # With pinned potentials it takes no fewer kernel applications. At a blur below a pixel the last level is a full grid
+        # already, at a larger epsilon, and its plan is another one.
+        is_useful = spread_eps is not None and not self._pins and here.shape != finest.shape
+        carried = interpolate(spread_eps, here, finest) if is_useful and spread_eps is not None else None
+        return *prolong(f, shift, here, finest), False, carried
 
     # --- when to stop ------------------------------------------------------------------------
 

@@ -93,21 +93,28 @@ def _pool(mass: Float, sides: tuple[int, ...]) -> Float:
 def prolong(potential: Float, shift: float, coarse: TransportProblem, fine: TransportProblem) -> tuple[Float, float]:
     """A potential on the source of `coarse`, (n,), interpolated on that of `fine`, one level finer or the same: (m,).
 
-    Averages run over the coarse support only; every fine pixel with mass lies in a coarse one with mass. The shift comes
-    along in the units of the finer level.
+    The shift comes along in the units of the finer level.
     """
     if coarse.shape == fine.shape:
         return potential, shift
+    # The finer level's unit of length is half as long, and costs are lengths squared.
+    return 4.0 * interpolate(potential, coarse, fine), 4.0 * shift
+
+
+def interpolate(values: Float, coarse: TransportProblem, fine: TransportProblem) -> Float:
+    """Values on the source of `coarse`, (n,), between them on that of `fine`, one level finer: (m,).
+
+    Averages run over the coarse support only; every fine pixel with mass lies in a coarse one with mass.
+    """
     total, share = np.zeros(coarse.shape), coarse.support_a.astype(np.float64)
-    total[coarse.support_a] = potential
+    total[coarse.support_a] = values
     for axis, (n_coarse, n_fine) in enumerate(zip(coarse.shape, fine.shape, strict=True)):
         if n_fine > n_coarse:
             total, share = _stretch(total, axis), _stretch(share, axis)
     inside = tuple(slice(n) for n in fine.shape)
     on = fine.support_a
-    # The finer level's unit of length is half as long, and costs are lengths squared.
-    carried: Float = 4.0 * total[inside][on] / share[inside][on]
-    return carried, 4.0 * shift
+    between: Float = total[inside][on] / share[inside][on]
+    return between
 
 
 def _stretch(array: Float, axis: int) -> Float:

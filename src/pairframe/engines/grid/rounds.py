@@ -29,7 +29,15 @@ _MOST_COST = 10.0  # of Newton steps, in budgets: a coarse level is not worth mo
 _REJECTED = 3  # mixed steps, after which progress is judged from fewer rounds
 
 
-def run_rounds(level: Level, f: Float, watch: Watch, *, shift: float = 0.0, is_even: bool = False) -> Round:
+def run_rounds(
+    level: Level,
+    f: Float,
+    watch: Watch,
+    *,
+    shift: float = 0.0,
+    is_even: bool = False,
+    correction: Correction | None = None,
+) -> Round:
     """Rounds from `f`, (n_a,), until `watch` ends them.
 
     Parameters
@@ -39,16 +47,18 @@ def run_rounds(level: Level, f: Float, watch: Watch, *, shift: float = 0.0, is_e
     is_even : bool
         Whether `f` comes from a plain round. Otherwise plain rounds go first, which smooth the traces of carrying `f`
         between grids.
+    correction : Correction, optional
+        Of this level, if something about it is known, or is wanted afterwards.
     """
-    return _Rounds(level, watch).run(f, shift, is_even)
+    return _Rounds(level, watch, correction or Correction(level)).run(f, shift, is_even)
 
 
 class _Rounds:
-    def __init__(self, level: Level, watch: Watch) -> None:
+    def __init__(self, level: Level, watch: Watch, correction: Correction) -> None:
         self._level, self._watch = level, watch
         affordable = _MEMORY_BYTES // (16 * level.mass_a.size)
         self._memory = Anderson(level.mass_a, max(_LEAST_DEPTH, min(DEPTH, affordable)))
-        self._correction = Correction(level)
+        self._correction = correction
         self._newton = NewtonSteps(level)
         self._may_use_newton = self._newton.cost <= _MOST_COST * watch.most_rounds
         self._residuals: list[float] = []
