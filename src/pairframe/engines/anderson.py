@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pairframe.engines import anderson_passes as passes
 from pairframe.types import Float
 
 _RIDGE = 1e-12  # of the Gram matrix's trace: keeps the fit stable for nearly parallel differences
@@ -22,8 +23,8 @@ class Anderson:
 
     def __init__(self, weight: Float, depth: int) -> None:
         self._weight = weight / weight.sum()
-        self._dx = np.empty((depth, weight.size))
-        self._dr = np.empty((depth, weight.size))
+        self._steps = np.empty((depth, weight.size))
+        self._changes = np.empty((depth, weight.size))
         self._gram = np.zeros((depth, depth))
         self.clear()
 
@@ -34,33 +35,20 @@ class Anderson:
 
     def step(self, x: Float, r: Float) -> Float:
         """The next point, after being at `x` with (preconditioned) residual `r`; both (n,)."""
-        if self._last is not None:
-            depth = len(self._dx)
-            slot = self._count % depth
-            np.subtract(x, self._last[0], out=self._dx[slot])
-            np.subtract(r, self._last[1], out=self._dr[slot])
-            self._count += 1
-            known = min(self._count, depth)
-            products = _products(self._dr[:known], self._weight * self._dr[slot])
-            self._gram[slot, :known] = products
-            self._gram[:known, slot] = products
-        self._last = (x, r)
-        known = min(self._count, len(self._dx))
-        if known == 0:
+        last, self._last = self._last, (x, r)
+        if last is None:
             return x + r
+        depth = len(self._steps)
+        slot, self._count = self._count % depth, self._count + 1
+        known = min(self._count, depth)
+        with_newest, target = np.empty(known), np.empty(known)
+        passes.remember(x, r, *last, self._weight, slot, known, self._steps, self._changes, with_newest, target)
+        self._gram[slot, :known] = self._gram[:known, slot] = with_newest
         gram = self._gram[:known, :known]
-        target = _products(self._dr[:known], self._weight * r)
         ridge = _RIDGE * np.trace(gram)
         if not ridge > 0:
             return x + r
         share = np.linalg.solve(gram + ridge * np.eye(known), target)
-        mixed = x + r
-        for k in range(known):
-            mixed -= share[k] * self._dx[k]
-            mixed -= share[k] * self._dr[k]
+        mixed = np.empty(x.size)
+        passes.mix(x, r, share, self._steps, mixed)
         return mixed
-
-
-def _products(rows: Float, vector: Float) -> Float:
-    """``rows @ vector`` without BLAS, whose threads would compete with ours for a task this small."""
-    return np.asarray(np.einsum("kn,n->k", rows, vector))

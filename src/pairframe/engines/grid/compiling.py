@@ -9,6 +9,7 @@ import numpy as np
 from numba.core.event import install_listener
 
 from pairframe.compiler import CompileNotice
+from pairframe.engines.anderson import Anderson
 from pairframe.engines.grid.kernel import SupportKernel
 from pairframe.engines.grid.smooth import KilledDiffusion, Mesh
 from pairframe.parallel.processes import QUIET
@@ -33,6 +34,9 @@ def _make_ready(dtype: str) -> None:
     everywhere = np.ones((2, 2), dtype=bool)
     SupportKernel(everywhere, everywhere, 1.0, dtype).log_sum(np.zeros(4))
     one = np.ones(4)
+    memory = Anderson(one, 2)
+    for _ in range(2):
+        memory.step(one, one)
     KilledDiffusion(Mesh(everywhere, 1.0, (1.0, 1.0), (0, 1)), one > 0, one, one, one)(one)
     # glibc learns from freed blocks: after this it keeps image-sized memory instead of returning every array to the
     # system and requesting it again, which costs a fifth of a solve in page faults.
