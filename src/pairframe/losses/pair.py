@@ -88,7 +88,8 @@ def pair_value(
 def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> SelfValue:
     """The value of an image against itself; the derivative is half of the whole, that of one of its two sides."""
     box = _box(mass)
-    problem = TransportProblem(mass[box], mass[box], settings.epsilon, settings.penalty, settings.penalty)
+    own = mass[box]
+    problem = TransportProblem(own, own, settings.epsilon, settings.penalty, settings.penalty)
     solution = solve_problem(problem, "grid", settings.options)
     return SelfValue(
         _value(solution), _derivative(solution, 0, box, mass.shape, is_own=True) if wants_gradient else None
