@@ -102,7 +102,7 @@ class Correction:
         return self._mesh
 
     def _build(self, point: Round, slope_a: Float) -> KilledDiffusion:
-        level, problem, epsilon = self._level, self._level.problem, self._level.epsilon
+        level, epsilon = self._level, self._level.epsilon
         self._age = 0
         self._free_a, self._free_b = slope_a > 0, self._slope_b(point) > 0
         free, weight = self._free_a, point.marginal_a

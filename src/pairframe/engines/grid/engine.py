@@ -157,9 +157,7 @@ class _Solve:
         most = max(1, self._options.max_iterations - self.n_sums)
         return Watch(level, self._is_done, most, self._note, patience, _LIKELY * self._options.tol)
 
-    def _rounds(
-        self, level: Level, f: Float, shift: float, is_even: bool, spread_eps: Float | None = None
-    ) -> Round:
+    def _rounds(self, level: Level, f: Float, shift: float, is_even: bool, spread_eps: Float | None = None) -> Round:
         """Rounds on the full grid. If the error stops falling at a blur below a pixel, epsilon falls once more, slower."""
         larger = rungs(self._problem)
         descents_left = _DESCENTS if larger else 0
