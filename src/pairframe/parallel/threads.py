@@ -53,9 +53,14 @@ def at_most(threads: int) -> Iterator[None]:
         _limit.reset(token)
 
 
+def threads_for(n_outputs: int) -> int:
+    """Number of threads of `run_in_threads` for a job of so many outputs."""
+    return 1 if n_outputs < _SMALL else n_threads()
+
+
 def run_in_threads(work: Callable[[int, int], None], n_outputs: int) -> None:
     """Call ``work(first, step)`` for first = 0..step-1: 0 in this thread, the others in the pool."""
-    step = 1 if n_outputs < _SMALL else n_threads()
+    step = threads_for(n_outputs)
     others = [_threads().submit(work, first, step) for first in range(1, step)]
     work(0, step)
     for other in others:

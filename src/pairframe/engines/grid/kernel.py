@@ -15,9 +15,9 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairframe.engines.grid.passes import pass_rows
+from pairframe.engines.grid.passes import pass_rows, sum_image
 from pairframe.engines.grid.places import places, spans
-from pairframe.parallel.threads import run_in_threads
+from pairframe.parallel.threads import run_in_threads, threads_for
 from pairframe.types import Bool, Float, Index, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
@@ -86,10 +86,19 @@ class SupportKernel:
         # Kept between calls: fresh memory for each softmin costs as much as its sums.
         self._sums: list[Float] = []
         self._channels: dict[int, _Channels] = {}
+        self._image: tuple[tuple[object, ...], ...] = ()  # arguments of the passes over an image in one call
 
     def log_sum(self, log_weight: Float) -> Float:
         """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where no input has weight."""
-        return self._run(log_weight, np.empty((0, self.n_in)))[0]
+        passes = self._passes
+        if len(passes) != 2 or max(step.n_threads for step in passes) > 1:
+            return self._run(log_weight, np.empty((0, self.n_in)))[0]
+        if not self._image:
+            self._sums = self._sums or [np.empty(step.shape_out) for step in passes]
+            self._image = tuple(step.arguments(out) for step, out in zip(passes, self._sums, strict=True))
+        log_sum = np.empty(self.n_out)
+        sum_image(log_weight, self._index_in, self._log_in, self._image[0], self._index_out, self._image[1], log_sum)
+        return log_sum
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         """The log-sums (n_out,), and with the same weights the averages of `channels` (c, n_in) as (c, n_out)."""
@@ -105,7 +114,7 @@ class SupportKernel:
     def release_large_buffers(self) -> None:
         """Free what is kept between calls if it is as large as an image of a million pixels; the next call makes it again."""
         if sum(array.nbytes for array in self._sums) > _KEPT_BYTES // 2:
-            self._sums = []
+            self._sums, self._image = [], ()
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)
@@ -199,6 +208,16 @@ class _Pass:
         cut = 37.0 + math.log(self.n_in)  # dropped terms are below float64's last digit
         kernel = self.table, self.centre, self.inverse_epsilon
         return self.offset, self.spans, *kernel, cut, TILE, self.scale
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads that `run` would use."""
+        return threads_for(self.n_outputs)
+
+    def arguments(self, out: Float) -> tuple[object, ...]:
+        """Those of `pass_rows` from `phi` to `turned`, without channels; results go to `out`."""
+        none, means = np.empty((self.n_lines, 0, self.n_in)), np.empty((out.shape[0], 0, out.shape[1]))
+        return (none, *self._settings, out, means, self.turned)
 
     def run(self, h: Float, phi: Float, out: Float, means: Float) -> None:
         arguments = (h, phi, *self._settings, out, means, self.turned)

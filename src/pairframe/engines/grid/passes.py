@@ -336,3 +336,28 @@ def pass_rows(h, phi, offset, spans, kernel, centre, inv_eps, cut, tile, scale, 
                 h[r], phi[r], offset, spans[r, 0], spans[r, 1], kernel, centre, inv_eps, cut, tile, scale,
                 out[r], means[r], scratch, product, position,
             )  # fmt: skip
+
+
+@compiled(nogil=True)
+def sum_image(log_weight, index_in, log_in, first, index_out, second, log_sum):
+    """The sums over an image in one call, which holds the interpreter lock for none of it: what `SupportKernel.log_sum` does.
+
+    Parameters
+    ----------
+    log_weight, log_sum : (n_in,), (n_out,)
+        From the pixels of one support to those of the other; `log_sum` is written.
+    index_in, index_out : (n_in,), (n_out,) int
+        Where they are among the inputs of the first pass, `log_in`, and the outputs of the second.
+    first, second : tuples
+        The arguments of both passes from `phi` to `turned`; see `pass_rows`.
+    """
+    flat = log_in.ravel()
+    for k in range(index_in.size):
+        flat[index_in[k]] = log_weight[k]
+    phi, offset, spans, kernel, centre, inv_eps, cut, tile, scale, between, means, turned = first
+    pass_rows(log_in, phi, offset, spans, kernel, centre, inv_eps, cut, tile, scale, between, means, turned, 0, 1)
+    phi, offset, spans, kernel, centre, inv_eps, cut, tile, scale, out, means, turned = second
+    pass_rows(between, phi, offset, spans, kernel, centre, inv_eps, cut, tile, scale, out, means, turned, 0, 1)
+    flat = out.ravel()
+    for k in range(index_out.size):
+        log_sum[k] = flat[index_out[k]]
