@@ -15,7 +15,7 @@ from pairframe.errors import ArgumentError
 torch = pytest.importorskip("torch")
 
 from pairframe.losses import ImageLoss  # noqa: E402
-from pairframe.losses.pair import NEARLY_EMPTY  # noqa: E402
+from pairframe.losses.empty_pixels import NEARLY_EMPTY  # noqa: E402
 from pairframe.tiled import NotConvergedWarning, TiledError  # noqa: E402
 
 PENALTIES = ("kl", "partial", "balanced")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 
-from pairframe.losses.pair import PairSettings, SelfValue, pair_value, self_value
+from pairframe.losses.pair import PairSettings, PairValue, pair_value
+from pairframe.parallel.in_order import in_order
 from pairframe.parallel.threads import at_most, n_threads
 from pairframe.types import Float
 
+Task = TypeVar("Task")
 Result = TypeVar("Result")
 _REMEMBERED = 4096  # self-values of targets, one number each
 _remembered: OrderedDict[str, float] = OrderedDict()
@@ -32,50 +35,68 @@ class BatchValue:
     n_open: int
 
 
-def batch_values(a: Float, b: Float, settings: PairSettings, wants: tuple[bool, bool]) -> BatchValue:
-    """The divergences of images a and b (n, H, W), pair by pair."""
+def batch_values(a: Float, b: Float, settings: PairSettings, wants: tuple[bool, bool], jobs: int) -> BatchValue:
+    """The divergences of images a and b (n, H, W), pair by pair, on so many processes."""
+    keys = [None if wants[1] else _key(mass, settings) for mass in b]
+    tasks = [(a[k], b[k], settings, wants, _recall(key)) for k, key in enumerate(keys)]
     gradients = [np.empty(a.shape) if one else None for one in wants]
-
-    def one(k: int) -> tuple[float, bool]:
-        known = None if wants[1] else _target_value(b[k], settings)
-        found = pair_value(a[k], b[k], settings, wants, known)
+    values, n_open = np.empty(len(a)), 0
+    for k, found in enumerate(side_by_side(_pair_value, tasks, jobs)):
+        values[k] = found.value
+        n_open += not found.is_converged
         for goal, gradient in zip(gradients, (found.gradient_a, found.gradient_b), strict=True):
             if goal is not None:
                 goal[k] = gradient
-        return found.value, found.is_converged
-
-    found = in_threads(one, len(a))
-    values = np.array([value for value, _ in found])
-    return BatchValue(values, gradients[0], gradients[1], sum(not good for _, good in found))
+        _remember(keys[k], found.own_b)
+    return BatchValue(values, gradients[0], gradients[1], n_open)
 
 
-def in_threads(job: Callable[[int], Result], count: int) -> list[Result]:
-    """Run job(0), ..., job(count - 1), one per core at a time; each uses one thread itself."""
-    threads = min(n_threads(), count)
+def side_by_side(work: Callable[[Task], Result], tasks: list[Task], jobs: int) -> Iterable[Result]:
+    """The results of all tasks in order: in the threads of this process if `jobs` is 1, otherwise in so many processes."""
+    if jobs > 1 and len(tasks) > 1:
+        return in_order(partial(_of_each, work), iter(tasks), len(tasks), jobs, workers_stay=True)
+    threads = min(n_threads(), len(tasks))
     if threads == 1:
-        return [job(k) for k in range(count)]
+        return map(work, tasks)
 
-    def alone(k: int) -> Result:
+    def alone(task: Task) -> Result:
         with at_most(1):
-            return job(k)
+            return work(task)
 
     with ThreadPoolExecutor(threads, "pairframe-losses") as pool:
-        return list(pool.map(alone, range(count)))
+        return list(pool.map(alone, tasks))
 
 
-def _target_value(mass: Float, settings: PairSettings) -> SelfValue:
-    """The self-value of a target, remembered: in training the same targets come back in every epoch."""
-    key = hashlib.sha256(repr((mass.shape, settings)).encode() + np.ascontiguousarray(mass).tobytes()).hexdigest()
+def _of_each(work: Callable[[Task], Result], tasks: list[Task]) -> list[Result]:
+    return [work(task) for task in tasks]
+
+
+def _pair_value(task: tuple[Float, Float, PairSettings, tuple[bool, bool], float | None]) -> PairValue:
+    return pair_value(*task)
+
+
+# Self-values of targets are remembered: in training the same targets come back in every epoch.
+
+
+def _key(mass: Float, settings: PairSettings) -> str:
+    return hashlib.sha256(repr((mass.shape, settings)).encode() + np.ascontiguousarray(mass).tobytes()).hexdigest()
+
+
+def _recall(key: str | None) -> float | None:
     with _lock:
-        if key in _remembered:
-            _remembered.move_to_end(key)
-            return SelfValue(_remembered[key], None)
-    found = self_value(mass, settings, wants_gradient=False)
+        if key is None or key not in _remembered:
+            return None
+        _remembered.move_to_end(key)
+        return _remembered[key]
+
+
+def _remember(key: str | None, value: float | None) -> None:
+    if key is None or value is None:
+        return
     with _lock:
-        _remembered[key] = found.value
+        _remembered[key] = value
         while len(_remembered) > _REMEMBERED:
             _remembered.popitem(last=False)
-    return found
 
 
 def forget() -> None:

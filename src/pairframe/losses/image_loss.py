@@ -9,15 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pairframe.engines import SolveOptions, solve
+from pairframe import checks
+from pairframe.engines import SolveOptions
 from pairframe.errors import ArgumentError
-from pairframe.losses.batch import BatchValue, batch_values, in_threads
+from pairframe.losses.batch import BatchValue, batch_values, side_by_side
 from pairframe.losses.checks import checked_pair, positive
-from pairframe.losses.pair import PairSettings
-from pairframe.maps.accounting import feasible_part
-from pairframe.maps.displacement import displacement
-from pairframe.maps.plan import PlanOperator
-from pairframe.problem import TransportProblem, penalty_class
+from pairframe.losses.pair import PairSettings, pair_displacement
+from pairframe.problem import penalty_class
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import NotConvergedWarning
 from pairframe.tiled.grad.once import refuse_again
@@ -47,6 +45,10 @@ class ImageLoss(torch.nn.Module):
         Relative gap of each solve, which bounds the error of its value.
     max_iterations : int
         Kernel applications of one solve.
+    jobs : int
+        Number of processes including this one, each with one thread. The others start with the first batch and stay; as they
+        import the main module, a script must do its work under ``if __name__ == "__main__":``. With 1 the pairs of a
+        batch share the threads of this process, which wait for each other a third of the time.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class ImageLoss(torch.nn.Module):
         reduction: str = "mean",
         tol: float = 1e-6,
         max_iterations: int = 2000,
+        jobs: int = 1,
     ) -> None:
         super().__init__()
         if penalty not in PENALTIES:
@@ -71,6 +74,7 @@ class ImageLoss(torch.nn.Module):
         self.blur, self.reach = positive("blur", blur), positive("reach", reach)
         self.penalty, self.reduction = penalty, reduction
         self.options = SolveOptions(tol, max_iterations)
+        self.jobs = checks.integer(jobs, "jobs", 1, fix="e.g. 4, or 1 for none but this process")
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""
@@ -104,13 +108,8 @@ class ImageLoss(torch.nn.Module):
         checked = checked_pair(a, b)
         settings = self._settings(checked.device)
         masses_a, masses_b = self._masses(checked.a), self._masses(checked.b)
-
-        def one(k: int) -> Any:
-            field = _field(masses_a[k], masses_b[k], settings)
-            own = _field(masses_a[k], masses_a[k], settings).displacement
-            return np.moveaxis(displacement(field, own)[0], -1, 0)
-
-        fields = np.stack(in_threads(one, len(masses_a)))
+        tasks = [(masses_a[k], masses_b[k], settings) for k in range(len(masses_a))]
+        fields = np.stack(list(side_by_side(_displacement, tasks, self.jobs)))
         shape = (*checked.shape[:-2], 2, *checked.shape[-2:])
         return torch.from_numpy(fields).to(a.device, checked.dtype).reshape(shape)
 
@@ -140,7 +139,9 @@ class _Divergences(torch.autograd.Function):
     def forward(ctx: Any, a: Tensor, b: Tensor, loss: ImageLoss) -> Tensor:
         checked = checked_pair(a, b)
         wants = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
-        found = batch_values(loss._masses(checked.a), loss._masses(checked.b), loss._settings(checked.device), wants)
+        found = batch_values(
+            loss._masses(checked.a), loss._masses(checked.b), loss._settings(checked.device), wants, loss.jobs
+        )
         _warn(found, loss)
         of_a, of_b = (
             None if one is None else _of_images(one, images, loss.penalty)
@@ -187,6 +188,5 @@ def _warn(found: BatchValue, loss: ImageLoss) -> None:
         )
 
 
-def _field(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], settings: PairSettings) -> Any:
-    problem = TransportProblem(a, b, settings.epsilon, settings.penalty, settings.penalty)
-    return feasible_part(PlanOperator.of(solve(problem, "grid", settings.options)))
+def _displacement(task: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], PairSettings]) -> np.ndarray[Any, Any]:
+    return pair_displacement(*task)

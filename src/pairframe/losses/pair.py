@@ -11,6 +11,7 @@ the second term through the reference ``heat``, u = sqrt(a/z). For ``balanced`` 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,12 @@ from pairframe.engines import Solution, SolveOptions
 from pairframe.engines import solve as solve_problem
 from pairframe.engines.grid.kernel import SupportKernel
 from pairframe.frame import tight_box
-from pairframe.problem import KL, Partial, Penalty, TransportProblem
-from pairframe.types import Float
-
-# An empty pixel has the derivative of one with this share of the mean mass. Near the image that is the limit at no mass for
-# `balanced` and `partial`. Far away, and for `kl`, no mass that a number can hold is close to the limit: see `docs/image_loss.md`.
-NEARLY_EMPTY = 1e-6
-_ALONE = 37.0  # terms farther apart than that factor of e add up to the larger one
+from pairframe.losses.empty_pixels import NEARLY_EMPTY, LittleMass
+from pairframe.maps.accounting import FeasiblePart, feasible_part
+from pairframe.maps.displacement import displacement
+from pairframe.maps.plan import PlanOperator
+from pairframe.problem import KL, Partial, Penalty, TransportProblem, log_lattice_sum
+from pairframe.types import Bool, Float
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,20 @@ class SelfValue:
 
 @dataclass(frozen=True, eq=False)
 class PairValue:
-    """The divergence of a pair, its derivatives (H, W) if they were asked for, and whether all solves converged."""
+    """The divergence of a pair, its derivatives (H, W) if they were asked for, and whether all solves converged.
+
+    `own_b` is the value of b against itself, if it was needed.
+    """
 
     value: float
     gradient_a: Float | None
     gradient_b: Float | None
     is_converged: bool
+    own_b: float | None = None
 
 
 def pair_value(
-    a: Float, b: Float, settings: PairSettings, wants: tuple[bool, bool], known: SelfValue | None
+    a: Float, b: Float, settings: PairSettings, wants: tuple[bool, bool], known: float | None = None
 ) -> PairValue:
     """The divergence of images a and b (H, W).
 
@@ -64,8 +68,8 @@ def pair_value(
     ----------
     wants : (bool, bool)
         Whether the derivative for a, and for b, is wanted.
-    known : SelfValue, optional
-        Of b, if it was solved before.
+    known : float, optional
+        The value of b against itself, if it was solved before and b wants no derivative.
     """
     if np.array_equal(a, b):
         zero = np.zeros(a.shape)
@@ -75,14 +79,15 @@ def pair_value(
     problem = TransportProblem(a[box], b[box], settings.epsilon, penalty, penalty)
     solution = solve_problem(problem, "grid", settings.options)
     own_a = self_value(a, settings, wants[0])
-    own_b = known if known is not None else self_value(b, settings, wants[1])
+    own_b = SelfValue(known, None) if known is not None else self_value(b, settings, wants[1])
     value = _value(solution) - 0.5 * (own_a.value + own_b.value)
     gradients: list[Float | None] = [None, None]
     for side, own in ((0, own_a), (1, own_b)):
         if wants[side]:
             assert own.gradient is not None
             gradients[side] = _derivative(solution, side, box, a.shape, is_own=False) - own.gradient
-    return PairValue(max(value, 0.0), gradients[0], gradients[1], solution.certificate.meets(settings.options.tol))
+    is_converged = solution.certificate.meets(settings.options.tol)
+    return PairValue(max(value, 0.0), gradients[0], gradients[1], is_converged, own_b.value)
 
 
 def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> SelfValue:
@@ -121,61 +126,35 @@ def _derivative(
     if side == 1:
         problem, f, g, marginal = problem.swapped(), g, f, solution.marginal_b
     penalty, epsilon = problem.penalty_a, problem.epsilon
-    on = problem.support_a
-    everywhere, off, there = np.zeros(shape), np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
-    off[box], there[box] = ~on, problem.support_b
-    everywhere[box][on] = _open_derivative(f[on], penalty, epsilon, marginal[on] / problem.mass_a[on])
+    on, values, off = problem.support_a, np.zeros(shape), np.ones(shape, dtype=bool)
+    values[box][on] = _open_derivative(f[on], marginal[on] / problem.mass_a[on], penalty, epsilon)
+    off[box] = ~on
+    little = LittleMass(
+        np.log(NEARLY_EMPTY * problem.total_a / int(on.sum())), log_lattice_sum(epsilon), penalty, epsilon
+    )
+    log_v = problem.log_v[problem.support_b] + g[problem.support_b] / epsilon
+    if is_own:
+        values[off] = _open_derivative(*little.against_itself(np.array([-np.inf])), penalty, epsilon)
+        off = _near(off, box, little.far_px(log_v))
     if off.any():
-        log_mass = np.log(NEARLY_EMPTY * problem.total_a / int(on.sum()))
-        log_v = problem.log_v[problem.support_b] + g[problem.support_b] / epsilon
+        there = np.zeros(shape, dtype=bool)
+        there[box] = problem.support_b
         log_sum = SupportKernel(there, off, epsilon).log_sum(log_v)
-        log_z = float(np.log(problem.mass_a[on][0]) - 2.0 * problem.log_u[on][0])
-        f_off, share = _nearly_empty(log_sum, log_mass, log_z, penalty, epsilon, is_own=is_own)
-        everywhere[off] = _open_derivative(f_off, penalty, epsilon, share)
-    return everywhere
+        found = little.against_itself(log_sum) if is_own else little.against_another(log_sum)
+        values[off] = _open_derivative(*found, penalty, epsilon)
+    return values
 
 
-def _nearly_empty(
-    log_sum: Float, log_mass: float, log_z: float, penalty: Penalty, epsilon: float, *, is_own: bool
-) -> tuple[Float, Float]:
-    """Potentials, and shares of the mass that are moved, of pixels (n,) of a little mass m each, one at a time.
-
-    `log_sum` is the log of K = sum_j v_j e^((g_j - C_ij)/eps) over the other side. In a self-problem m is on the other side too
-    and can stay where it is: with x = f/eps, K becomes K + sqrt(m/z) e^x. Far away that is nearly all of it, however small m is.
-    """
-    log_ratio = 0.5 * (log_mass + log_z)  # log(a/u)
-    if not is_own:
-        f = penalty.update(epsilon * (log_ratio - log_sum), epsilon)
-        return f, np.exp(np.minimum(f / epsilon + log_sum - log_ratio, 0.0))
-    log_own = 0.5 * (log_mass - log_z)
-    slope = 1.0 + epsilon / penalty.marginal_relaxation if isinstance(penalty, KL) else 1.0
-    x = _own_exponent(log_sum, log_ratio, log_own, slope)
-    f = penalty.admissible(epsilon * x)
-    total = np.logaddexp(log_sum, log_own + f / epsilon) if penalty.pins else 0.0  # the others do not need the share
-    return f, np.exp(np.minimum(f / epsilon + total - log_ratio, 0.0)) if penalty.pins else np.ones(f.shape)
+def _near(pixels: Bool, box: tuple[slice, ...], distance_px: float) -> Bool:
+    """Those of `pixels` (H, W) that are at most so far from the box along each axis."""
+    margin = math.ceil(min(distance_px, sum(pixels.shape)))
+    wide = tuple(slice(max(0, side.start - margin), side.stop + margin) for side in box)
+    found = np.zeros_like(pixels)
+    found[wide] = pixels[wide]
+    return found
 
 
-def _own_exponent(log_sum: Float, log_ratio: float, log_own: float, slope: float) -> Float:
-    """The roots x, (n,), of ``slope x + log(e^log_sum + e^(log_own + x)) = log_ratio``.
-
-    Near and far pixels see one term of the sum only, and the others take a few steps of Newton's method: from the left of a
-    convex function the first step goes to the right of the root, and all others come down to it.
-    """
-    near, far = (log_ratio - log_sum) / slope, (log_ratio - log_own) / (slope + 1.0)
-    x = np.minimum(near, far)
-    between = np.flatnonzero(np.abs(log_own + x - log_sum) < _ALONE)
-    k, y = log_sum[between], x[between]
-    for _ in range(50 if between.size else 0):
-        own = np.exp(log_own + y - k)  # relative to e^log_sum
-        step = (log_ratio - slope * y - k - np.log1p(own)) / (slope + own / (1.0 + own))
-        y += step
-        if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(y).max()):
-            break
-    x[between] = y
-    return x
-
-
-def _open_derivative(f: Float, penalty: Penalty, epsilon: float, share: Float) -> Float:
+def _open_derivative(f: Float, share: Float, penalty: Penalty, epsilon: float) -> Float:
     """h(f) - eps (p/a)/2. The potential implies p/a, except at the bound of ``partial``, where it is the `share` of the plan."""
     if isinstance(penalty, KL):
         relaxation = penalty.marginal_relaxation
@@ -186,3 +165,14 @@ def _open_derivative(f: Float, penalty: Penalty, epsilon: float, share: Float) -
         moved = np.where(is_pinned, np.minimum(share, 1.0), 1.0)
         return np.minimum(f, penalty.marginal_relaxation) - 0.5 * epsilon * moved
     return f - 0.5 * epsilon
+
+
+def pair_displacement(a: Float, b: Float, settings: PairSettings) -> Float:
+    """Where the mass of each pixel of `a` (H, W) goes in `b`, debiased: (2, H, W), px, NaN where no mass moves."""
+    field, own = _field(a, b, settings), _field(a, a, settings)
+    return np.moveaxis(displacement(field, own.displacement)[0], -1, 0)
+
+
+def _field(a: Float, b: Float, settings: PairSettings) -> FeasiblePart:
+    problem = TransportProblem(a, b, settings.epsilon, settings.penalty, settings.penalty)
+    return feasible_part(PlanOperator.of(solve_problem(problem, "grid", settings.options)))

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pairframe.errors import PairframeError
 from pairframe.parallel.parcel import Parcel, pack
-from pairframe.parallel.processes import worker_pool
+from pairframe.parallel.processes import standing_pool, worker_pool
 from pairframe.parallel.threads import at_most
 
 Task = TypeVar("Task")
@@ -19,7 +19,14 @@ Work = Callable[[list[Task]], list[Result]]
 Outcome = Future[Parcel | list[Result]]
 
 
-def in_order(work: Work[Task, Result], tasks: Iterator[Task], n_tasks: int | None, jobs: int) -> Iterator[Result]:
+def in_order(
+    work: Work[Task, Result],
+    tasks: Iterator[Task],
+    n_tasks: int | None,
+    jobs: int,
+    *,
+    workers_stay: bool = False,
+) -> Iterator[Result]:
     """Yield the results of all tasks in order, holding only a few at a time.
 
     Parameters
@@ -30,12 +37,15 @@ def in_order(work: Work[Task, Result], tasks: Iterator[Task], n_tasks: int | Non
         Number of tasks, if known.
     jobs : int
         Number of processes including this one; at least 2.
+    workers_stay : bool
+        Whether the other processes wait for the next call, which is then quick to start.
     """
     # Neighbouring tasks share masks, so they form chunks. Chunks get smaller towards the end, so that no core waits long.
     begun = 0
     waiting: deque[Outcome[Result]] = deque()
     try:
-        with worker_pool((jobs if n_tasks is None else min(jobs, n_tasks)) - 1) as pool:
+        n_others = (jobs if n_tasks is None or workers_stay else min(jobs, n_tasks)) - 1
+        with (standing_pool if workers_stay else worker_pool)(n_others) as pool:
             while True:
                 while sum(not future.done() for future in waiting) < 2 * (jobs - 1):
                     left = 8 * jobs if n_tasks is None else n_tasks - begun

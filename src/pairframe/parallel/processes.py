@@ -91,6 +91,36 @@ def _worker_died(processes: list[_OneThreadProcess]) -> WorkerError:
     )
 
 
+_standing: dict[tuple[int, int], tuple[ProcessPoolExecutor, OneThreadContext]] = {}  # by this process and their number
+_standing_lock = threading.Lock()
+
+
+@contextmanager
+def standing_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of this many processes that stay for the next call, until this process ends. One user at a time.
+
+    Raises `WorkerError` if a worker died; the next call starts others.
+    """
+    if current_process().daemon:
+        raise WorkerError(
+            "a process that may start others",
+            "a daemonic one, such as a worker of a DataLoader",
+            "use jobs=1 there",
+        )
+    key = os.getpid(), jobs  # a forked child has no workers
+    with _standing_lock:
+        if key not in _standing:
+            context = OneThreadContext()
+            _standing[key] = ProcessPoolExecutor(jobs, mp_context=context), context
+        pool, context = _standing[key]
+        try:
+            yield pool
+        except BrokenProcessPool:
+            del _standing[key]
+            pool.shutdown(cancel_futures=True)
+            raise _worker_died(context.processes) from None
+
+
 @contextmanager
 def worker_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of this many processes. On an error or early exit it drops tasks that have not started.
