@@ -13,8 +13,8 @@ to one core, so that ratios are per thread. Points in the unit square, epsilon =
 - `dimension`: points in 512 dimensions against the same problem with a stored cost, given or made by `torch.cdist`.
 - `unbalanced`: tau = 0.5 to a threshold of 1e-7, against the faster of two solvers of POT.
 - `masks`: 200 pairs of 12 x 12 masks by `compare_many`, against a loop over POT that only makes plans.
-- `images`: `ImageLoss` forward and backward on 32 pairs of 256 x 256, against `pairframe.divergence` in a loop on one core; and its memory
-  above imports, in a fresh process.
+- `images`: `ImageLoss` forward and backward on 32 pairs of 256 x 256, against `pairframe.divergence` in a loop on one core: with a process
+  on each core of the machine, and on one core too; and its memory above imports. All but the second in fresh processes.
 - `finite`: gradient of `ImageLoss` against finite differences.
 
 Writes benchmarks/out/tiled_small.json.
@@ -23,6 +23,7 @@ Writes benchmarks/out/tiled_small.json.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -33,12 +34,16 @@ from time import perf_counter
 from typing import Any
 
 EPSILON = 0.05
+# A process that another one has bound to a core is told of all of them.
+ALL_CORES = [int(core) for core in os.environ.get("BENCHMARK_CORES", "").split(",") if core] or sorted(
+    os.sched_getaffinity(0)
+)
 SIDE, PAIRS = 256, 32
 
 
 def bind(cores: int) -> None:
     """Bind this process to some cores, before any library starts its threads."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
+    os.sched_setaffinity(0, ALL_CORES[-cores:])
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = str(cores)
 
@@ -282,14 +287,14 @@ def embryos(count: int, side: int) -> tuple[Any, Any]:
     return np.stack([one() for _ in range(count)]), np.stack([one() for _ in range(count)])
 
 
-def image_job(pairs: int) -> Callable[[], object]:
+def image_job(pairs: int, jobs: int = 1) -> Callable[[], object]:
     import torch
 
     from pairframe.losses import ImageLoss, batch
 
     a, b = (torch.as_tensor(one) for one in embryos(pairs, SIDE))
     a.requires_grad_()
-    loss = ImageLoss(blur=2.0, reach=50.0)
+    loss = ImageLoss(blur=2.0, reach=50.0, jobs=jobs)
 
     def job() -> object:
         batch.forget()
@@ -298,24 +303,30 @@ def image_job(pairs: int) -> Callable[[], object]:
     return job
 
 
-def images(rows: list[dict[str, Any]], repeats: int) -> None:
+def divergence_job(pairs: int) -> Callable[[], object]:
     import pairframe as pf
     from pairframe.parallel.threads import at_most
     from pairframe.pipeline.self_problem import clear_self_cache
 
-    a, b = embryos(PAIRS, SIDE)
+    a, b = embryos(pairs, SIDE)
     config = pf.TransportConfig(penalty="kl", blur_um=2.0, reach_um=50.0, mass_mode="intensity")
 
-    def theirs() -> None:
+    def job() -> None:
         clear_self_cache()
         with at_most(1):
             for source, target in zip(a, b, strict=True):
                 pf.divergence(source, target, config)
 
-    times = in_turns({"ours": image_job(PAIRS), "divergence": theirs}, max(1, repeats // 8))
-    row(rows, f"ImageLoss, {PAIRS} pairs of {SIDE} x {SIDE}", times, "divergence", 0.8)
-    done = subprocess.run([sys.executable, __file__, "--memory"], capture_output=True, text=True, check=True)
-    megabytes = float(done.stdout.split()[-1])
+    return job
+
+
+def images(rows: list[dict[str, Any]], repeats: int) -> None:
+    rounds = max(1, repeats // 4)
+    many = f"ImageLoss, {PAIRS} pairs of {SIDE} x {SIDE}, {len(ALL_CORES)} processes"
+    row(rows, many, json.loads(in_a_process("--all-cores", str(rounds))), "divergence", 0.8)
+    times = in_turns({"ours": image_job(PAIRS), "divergence": divergence_job(PAIRS)}, rounds)
+    row(rows, f"ImageLoss, {PAIRS} pairs of {SIDE} x {SIDE}, one core", times, "divergence", 0.8)
+    megabytes = float(in_a_process("--memory"))
     rows.append(
         {"question": "ImageLoss, memory above imports", "mb": megabytes, "bar": 300.0, "met": megabytes <= 300.0}
     )
@@ -323,6 +334,23 @@ def images(rows: list[dict[str, Any]], repeats: int) -> None:
         f"ImageLoss, memory above imports: {megabytes:.0f} MB  bar 300 {'met' if megabytes <= 300.0 else 'MISSED'}",
         flush=True,
     )
+
+
+def in_a_process(*arguments: str) -> str:
+    """The last line that this script prints with these arguments."""
+    bound = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"
+    free = {name: value for name, value in os.environ.items() if name not in bound}
+    free["BENCHMARK_CORES"] = ",".join(map(str, ALL_CORES))
+    command = [sys.executable, __file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=free)
+    return done.stdout.splitlines()[-1]
+
+
+def print_all_cores(rounds: int) -> None:
+    """Our processes are idle while the loop runs, and the other way round."""
+    os.sched_setaffinity(0, ALL_CORES)
+    jobs = {"ours": image_job(PAIRS, len(ALL_CORES)), "divergence": divergence_job(PAIRS)}
+    print(json.dumps(in_turns(jobs, rounds)))
 
 
 def print_memory() -> None:
@@ -397,7 +425,10 @@ def main(repeats: int, only: list[str] | None, cores: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--memory"]:
+        bind(1)
         print_memory()
+    elif sys.argv[1:2] == ["--all-cores"]:
+        print_all_cores(int(sys.argv[2]))
     else:
         parser = argparse.ArgumentParser()
         parser.add_argument("--repeats", type=int, default=15)

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.grid.kernel import _SCALES, SupportKernel
+from pairframe.engines.grid.passes import _DIP
+from pairframe.parallel import threads
 
 
 def dense(support_in: np.ndarray, support_out: np.ndarray, log_weight: np.ndarray, channels: np.ndarray, eps: float):
@@ -42,7 +44,9 @@ def cases(draw: st.DrawFn):
 def test_log_sums_and_means_equal_the_dense_ones(case) -> None:
     on_in, on_out, log_weight, epsilon = case
     channels = np.random.default_rng(0).normal(size=(2, log_weight.size))
-    log_sum, means = SupportKernel(on_in, on_out, epsilon).log_sum_and_means(log_weight, channels)
+    kernel = SupportKernel(on_in, on_out, epsilon)
+    log_sum, means = kernel.log_sum_and_means(log_weight, channels)
+    np.testing.assert_array_equal(kernel.log_sum(log_weight), log_sum)  # in one call, without channels
     expected, expected_means = dense(on_in, on_out, log_weight, channels, epsilon)
     size = np.maximum(1.0, np.abs(expected))
     assert (np.abs(log_sum - expected) / size).max() <= 1e-13 * max(1.0, 150.0**2 / epsilon / size.max())
@@ -81,6 +85,27 @@ def test_float32_products_keep_six_digits() -> None:
     exact = SupportKernel(on, on, 8.0).log_sum(log_weight)
     single = SupportKernel(on, on, 8.0, "float32").log_sum(log_weight)
     assert 0 < np.abs(single - exact).max() < 3e-6
+
+
+def test_one_call_for_an_image_equals_passes_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    on_in, on_out = (rng.random((60, 70)) < 0.5 for _ in range(2))
+    log_weight = 100.0 * rng.normal(size=on_in.sum())
+    in_one_call = SupportKernel(on_in, on_out, 3.0).log_sum(log_weight)
+    monkeypatch.setattr(threads, "_SMALL", 1)
+    with threads.at_most(2):
+        np.testing.assert_array_equal(SupportKernel(on_in, on_out, 3.0).log_sum(log_weight), in_one_call)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_no_product_is_subnormal_and_nothing_of_use_is_dropped(dtype: str) -> None:
+    """What the three numbers of a precision have to satisfy; a subnormal product takes a hundred times as long."""
+    depth, floor, lift = _SCALES[dtype]
+    numbers = np.finfo(dtype)
+    lifted = lift * np.log(2.0)
+    assert -2.0 * floor + lifted > np.log(float(numbers.tiny)), "the smallest product"
+    assert lifted + np.log(1e4 * 1e6) < np.log(float(numbers.max)), "a sum of 10,000 terms times a channel of a million"
+    assert np.exp(depth + _DIP - floor) * 100 < float(numbers.eps), "what is dropped, beside the smallest sum"
 
 
 def test_memory_is_that_of_a_few_images() -> None:

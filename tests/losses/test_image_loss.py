@@ -15,7 +15,10 @@ from pairframe.errors import ArgumentError
 torch = pytest.importorskip("torch")
 
 from pairframe.losses import ImageLoss  # noqa: E402
+from pairframe.losses import pair as pair_module  # noqa: E402
+from pairframe.losses.batch import forget  # noqa: E402
 from pairframe.losses.empty_pixels import NEARLY_EMPTY  # noqa: E402
+from pairframe.losses.pair import self_value  # noqa: E402
 from pairframe.tiled import NotConvergedWarning, TiledError  # noqa: E402
 
 PENALTIES = ("kl", "partial", "balanced")
@@ -231,6 +234,49 @@ def test_a_solve_that_stops_early_warns() -> None:
 def test_it_prints_and_pickles() -> None:
     loss = pickle.loads(pickle.dumps(ImageLoss(2.0, 10.0, penalty="partial")))
     assert repr(loss) == "ImageLoss(blur=2, reach=10, penalty='partial', reduction='mean')"
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_two_processes_give_the_same_bits(penalty: str) -> None:
+    a, b = (torch.cat([one, one.flip(1), one.mT, 0.5 * one]) for one in pair())
+    found = []
+    for jobs in (1, 2):
+        forget()
+        leaf = a.clone().requires_grad_()
+        loss = ImageLoss(1.5, 6.0, penalty=penalty, reduction="none", jobs=jobs)
+        values = loss(leaf, b)
+        found.append((values.detach(), torch.autograd.grad(values.sum(), leaf)[0], loss.displacement(a, b)))
+    for one, two in zip(*found, strict=True):
+        assert torch.equal(one.nan_to_num(), two.nan_to_num())
+
+
+def test_the_value_of_a_target_against_itself_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = pair()
+    forget()
+    first = ImageLoss(2.0, 10.0)(a, b)
+    solved = []
+    monkeypatch.setattr(pair_module, "self_value", lambda mass, *rest: solved.append(mass) or self_value(mass, *rest))
+    assert torch.equal(ImageLoss(2.0, 10.0)(a, b), first)
+    assert len(solved) == 1, "that of a alone"
+    ImageLoss(2.5, 10.0)(a, b)
+    assert len(solved) == 3, "another blur is another problem"
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_pixels_too_far_to_be_summed_in_a_self_problem_are_those_it_does_not_see(
+    penalty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With every empty pixel summed, all derivatives are the same to rounding."""
+    mass = np.zeros((90, 100))
+    mass[40:50, 40:52] = np.random.default_rng(0).random((10, 12)) + 0.1
+    mass = mass / mass.sum() if penalty == "balanced" else mass
+    settings = ImageLoss(1.5, 6.0, penalty=penalty)._settings(None)
+    found = self_value(mass, settings, wants_gradient=True).gradient
+    monkeypatch.setattr(pair_module, "_near", lambda pixels, box, distance_px: pixels)
+    wanted = self_value(mass, settings, wants_gradient=True).gradient
+    assert found is not None
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    assert len(np.unique(found[:5, :5])) == 1
 
 
 FORKED = """

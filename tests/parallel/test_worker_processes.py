@@ -15,7 +15,7 @@ import pytest
 from pairframe.engines.grid import compiling
 from pairframe.errors import WorkerError
 from pairframe.parallel.in_order import in_order
-from pairframe.parallel.processes import QUIET, worker_pool
+from pairframe.parallel.processes import QUIET, standing_pool, worker_pool
 
 
 def test_more_work_for_a_pool_that_lost_a_worker_is_a_clear_error() -> None:
@@ -43,6 +43,38 @@ def test_a_killed_worker_is_named_by_its_exit_code_among_those_the_pool_ended() 
 def test_a_dead_worker_is_an_error_of_the_results_that_it_owed() -> None:
     with pytest.raises(WorkerError, match=r"died unexpectedly \(exit code 7\)"):
         list(in_order(_exit, iter(range(4)), 4, 2))
+
+
+def test_standing_workers_serve_several_calls_and_are_replaced_when_one_dies() -> None:
+    def worker() -> int:
+        with standing_pool(1) as pool:
+            return pool.submit(os.getpid).result()
+
+    first = worker()
+    assert worker() == first != os.getpid()
+
+    def lose_it() -> None:
+        with standing_pool(1) as pool:
+            pool.submit(os._exit, 3).result()
+
+    with pytest.raises(WorkerError, match=r"died unexpectedly \(exit code 3\)"):
+        lose_it()
+    assert worker() != first
+
+
+def test_an_error_in_a_task_leaves_the_standing_workers_as_they_are() -> None:
+    def worker() -> int:
+        with standing_pool(1) as pool:
+            return pool.submit(os.getpid).result()
+
+    first = worker()
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(_divide, iter([1, 0, 2, 3]), 4, 2, workers_stay=True))
+    assert worker() == first
+
+
+def _divide(tasks: list[int]) -> list[float]:
+    return [1 / task for task in tasks]
 
 
 def _exit(tasks: list[int]) -> list[int]:

@@ -32,6 +32,7 @@ _DEPTHS = (25.0, 12.0, 6.0)  # entries above e^-depth of a marginal are listed; 
 _MOST_ENTRIES = 20_000_000  # 24 bytes each; with fewer than e^-12 of a marginal left out, steps converge only linearly
 _ENTRIES_PER_ROUND = 20_000  # measured: several Newton steps take as long as one round for so many listed entries
 _MOST_WINDOW = 24
+_MANY_MORE = 4
 _RADIUS = 20.0  # in eps
 _ARMIJO, _ROUNDING = 1e-4, 1e-12
 _SHRINK, _SMALLEST_SHARE = 0.3, 1e-2
@@ -80,9 +81,7 @@ class NewtonSteps:
         problem, radius = level.problem, self._radius * epsilon
         a = side_model(problem.penalty_a, here.a, level.mass_a, point.marginal_a, epsilon, radius)
         b = side_model(problem.penalty_b, here.b, level.mass_b, point.marginal_b, epsilon, radius)
-        if self._mesh is None:
-            self._mesh = Mesh(problem.support_a, epsilon, problem.spacing, problem.long_axes)
-        x, y = box_step(sparse.csr_matrix(plan / epsilon), a, b, self._mesh.hats())
+        x, y = self._box_step(sparse.csr_matrix(plan / epsilon), a, b)
         slope = float(a.gradient @ x + b.gradient @ y)
         share, penalty = 1.0, problem.penalty_a
         while share > _SMALLEST_SHARE:
@@ -102,6 +101,19 @@ class NewtonSteps:
         elif np.abs(x).max() > 0.9 * radius:
             self._radius *= 3.0
         return found
+
+    def _box_step(self, plan: sparse.csr_matrix, a: SideModel, b: SideModel) -> tuple[Float, Float]:
+        """The side with more pixels by far is eliminated: many of them share a pixel of the other, which couples them all."""
+        level = self._level
+        is_turned = level.mass_a.size > _MANY_MORE * level.mass_b.size
+        if self._mesh is None:
+            problem = level.problem
+            support = problem.support_b if is_turned else problem.support_a
+            self._mesh = Mesh(support, level.epsilon, problem.spacing, problem.long_axes)
+        if is_turned:
+            y, x = box_step(sparse.csr_matrix(plan.T), b, a, self._mesh.hats())
+            return x, y
+        return box_step(plan, a, b, self._mesh.hats())
 
     def _plan(self, point: Round) -> sparse.csr_matrix | None:
         level, problem = self._level, self._level.problem
