@@ -177,6 +177,7 @@ def test_no_mass_anywhere_is_minus_infinity_not_nan() -> None:
 @settings(max_examples=30, deadline=None)
 @example(n=1, m=98, extra_n=1, extra_m=266, single=True)
 @example(n=66, m=1, extra_n=9, extra_m=12, single=True)
+@example(n=3, m=1, extra_n=5, extra_m=1, single=True)
 @given(
     n=st.integers(1, 150),
     m=st.integers(1, 300),

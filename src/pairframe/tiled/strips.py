@@ -26,7 +26,8 @@ CHUNK = 128  # columns summed at once
 LANES = 4  # partial column sums; usually more than threads, so that a slow core delays the others less
 _ENTRIES = 1 << 18  # approximate size of a strip: 1 MB in float32
 _WIDE = 8192  # with more columns than this, strips have fewer rows, to fit in cache
-_LOWEST = 4  # rows; torch multiplies smaller matrices by another method, with different rounding
+# Rows; some processors add products in float32 in groups of so many, and torch multiplies matrices of fewer than 4 by another method.
+_GROUP = 8
 _WORTH_THREADS = 1 << 17  # entries; smaller costs are not worth threads
 
 Result = TypeVar("Result")
@@ -74,7 +75,7 @@ class Walk:
     def __init__(self, cost: Cost) -> None:
         self.cost = cost
         self.width = -(-cost.m // CHUNK) * CHUNK
-        self.height = max(_LOWEST, min(cost.n, 64 if cost.m <= _WIDE else 16))
+        self.height = -(-min(cost.n, 64 if cost.m <= _WIDE else 16) // _GROUP) * _GROUP
         self.together = max(1, min(cost.batch, _ENTRIES // (self.height * self.width)))
         self._local = threading.local()
 
@@ -101,7 +102,7 @@ class Walk:
 
     def add_columns(self, task: Task, rows: slice, weights: Tensor, total: Tensor) -> None:
         """Add the weighted sum (nb, 1, width) over the rows of a strip to `total`, for weights (nb, 1, r)."""
-        missing = max(0, _LOWEST - weights.shape[2])
+        missing = -weights.shape[2] % _GROUP
         if missing:  # the buffer holds finite numbers there, with weight 0
             weights = torch.nn.functional.pad(weights, (0, missing))
         total.baddbmm_(weights, self.strip(task, slice(rows.start, rows.stop + missing))[0])
