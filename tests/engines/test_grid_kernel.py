@@ -97,6 +97,14 @@ def test_one_call_for_an_image_equals_passes_in_threads(monkeypatch: pytest.Monk
         np.testing.assert_array_equal(SupportKernel(on_in, on_out, 3.0).log_sum(log_weight), in_one_call)
 
 
+@pytest.mark.parametrize("weights", [np.zeros(899), np.zeros(901), np.zeros((30, 30)), np.float64(0.0)])
+def test_weights_of_another_shape_are_refused(weights: np.ndarray) -> None:
+    """The compiled passes would read beyond their end."""
+    everywhere = np.ones((30, 30), bool)
+    with pytest.raises(ValueError, match="expected 900 weights"):
+        SupportKernel(everywhere, everywhere, 4.0).log_sum(weights)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_no_product_is_subnormal_and_nothing_of_use_is_dropped(dtype: str) -> None:
     """What the three numbers of a precision have to satisfy; a subnormal product takes a hundred times as long."""

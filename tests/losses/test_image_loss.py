@@ -15,6 +15,7 @@ from pairframe.errors import ArgumentError
 torch = pytest.importorskip("torch")
 
 from pairframe.losses import ImageLoss  # noqa: E402
+from pairframe.losses import batch as batch_module  # noqa: E402
 from pairframe.losses import pair as pair_module  # noqa: E402
 from pairframe.losses.batch import forget  # noqa: E402
 from pairframe.losses.empty_pixels import NEARLY_EMPTY  # noqa: E402
@@ -221,13 +222,52 @@ def test_a_second_derivative_is_refused() -> None:
     a, b = pair()
     leaf = a.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(ImageLoss(2.0, 10.0)(leaf, b), leaf, create_graph=True)
-    with pytest.raises(TiledError, match="a first derivative"):
+    with pytest.raises(TiledError, match=r"a first derivative.*difference of two gradients"):
         torch.autograd.grad(gradient.sum(), leaf)
+
+
+def test_settings_are_checked_again_when_they_were_changed() -> None:
+    a, b = pair()
+    loss = ImageLoss(2.0, float("inf"), penalty="balanced")  # which ignores the reach
+    assert float(loss(a, b)) > 0
+    loss.penalty = "partial"
+    with pytest.raises(ArgumentError, match="a positive reach"):
+        loss(a, b)
+    loss.reach, loss.reduction = 10.0, "max"
+    with pytest.raises(ArgumentError, match="a reduction: mean, sum, none"):
+        loss(a, b)
+
+
+def dual_tensor(loss: ImageLoss, a: torch.Tensor, b: torch.Tensor) -> None:
+    with torch.autograd.forward_ad.dual_level():
+        loss(torch.autograd.forward_ad.make_dual(a, torch.ones_like(a)), b)
+
+
+TRANSFORMS = {
+    "vmap": lambda loss, a, b: torch.func.vmap(loss)(a[None], b[None]),
+    "grad": lambda loss, a, b: torch.func.grad(lambda x: loss(x, b))(a),
+    "jvp": lambda loss, a, b: torch.func.jvp(lambda x: loss(x, b), (a,), (a,)),
+    "dual tensor": dual_tensor,
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_functions_are_refused(name: str) -> None:
+    with pytest.raises(TiledError, match=r"ImageLoss outside of torch.func.*use backward\(\)"):
+        TRANSFORMS[name](ImageLoss(2.0, 10.0), *pair())
+
+
+def test_hardly_any_mass_is_named_as_the_reason_of_a_stop() -> None:
+    """A prediction that has collapsed: more iterations would not help. The value is the price of creating the target."""
+    a, b = pair()
+    with pytest.warns(NotConvergedWarning, match=r"the limit is 100000\).*hardly any mass.*iterations do not help"):
+        value = ImageLoss(2.0, 40.0, max_iterations=100_000)(1e-18 * a, b)
+    assert float(value) == pytest.approx(1600.0 * float(b.sum()), rel=0.01)
 
 
 def test_a_solve_that_stops_early_warns() -> None:
     a, b = pair()
-    with pytest.warns(NotConvergedWarning, match="1 of 1 pairs stopped after 2 kernel applications"):
+    with pytest.warns(NotConvergedWarning, match=r"1 of 1 pairs stopped after up to 2 kernel .*raise max_iterations"):
         ImageLoss(2.0, 10.0, max_iterations=2, tol=1e-9)(a, b)
 
 
@@ -260,6 +300,21 @@ def test_the_value_of_a_target_against_itself_is_remembered(monkeypatch: pytest.
     assert len(solved) == 1, "that of a alone"
     ImageLoss(2.5, 10.0)(a, b)
     assert len(solved) == 3, "another blur is another problem"
+
+
+def test_one_target_for_several_images_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = pair()
+    images = torch.cat([a, 0.5 * a, a.mT])
+    wanted = ImageLoss(2.0, 10.0, reduction="none")(images, b.repeat(3, 1, 1))
+    forget()
+    solved = []
+    for module in (pair_module, batch_module):
+        monkeypatch.setattr(
+            module, "self_value", lambda mass, *rest, **more: solved.append(mass) or self_value(mass, *rest, **more)
+        )
+    assert torch.equal(ImageLoss(2.0, 10.0, reduction="none")(images, b.expand(3, -1, -1)), wanted)
+    assert sum(np.array_equal(mass, b[0].numpy()) for mass in solved) == 1
+    assert len(solved) == 4
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -305,13 +360,20 @@ BAD = {
     "negative": (lambda a, b: (a - 0.5, b), "values >= 0.*down to -0.5"),
     "NaN": (lambda a, b: (a, b * float("nan")), "b of finite values >= 0.*NaN"),
     "infinite": (lambda a, b: (a, b + float("inf")), "b of finite values >= 0.*NaN or inf"),
-    "all zero": (lambda a, b: (torch.cat([a, 0 * a]), torch.cat([b, b])), "some mass in every image of a.*first at 1"),
+    "all zero": (
+        lambda a, b: (torch.cat([a, 0 * a]), torch.cat([b, b])),
+        "some mass in every image of a.*first is image 1\\. ",
+    ),
+    "all zero in a channel": (
+        lambda a, b: (torch.stack([a, 0 * a], 1), torch.stack([b, b], 1)),
+        "1 of 2 without any, the first is image 0, channel 1",
+    ),
     "integers": (lambda a, b: (a.int(), b), "a in floating point"),
     "bool": (lambda a, b: (a, b > 0), "b in floating point"),
     "arrays": (lambda a, b: (a.numpy(), b), "a to be a tensor"),
     "devices": (lambda a, b: (a, b.to("meta")), r"images on one device.*cpu and meta.*\.to\(other.device\)"),
     "no numbers": (lambda a, b: (a.to("meta"), b.to("meta")), "a to hold numbers"),
-    "empty": (lambda a, b: (a[:0], b[:0]), r"shape \(B, H, W\)"),
+    "empty": (lambda a, b: (a[:0], b[:0]), r"at least one image, channel and pixel, got shape \(0, 20, 20\)"),
 }
 
 
@@ -331,6 +393,9 @@ def test_bad_images_are_refused(name: str) -> None:
         ({"reduction": "max"}, "a reduction: mean, sum, none"),
         ({"tol": 2.0}, "tol between 0 and 1"),
         ({"max_iterations": 0}, "max_iterations"),
+        ({"jobs": 0}, "jobs"),
+        ({"blur": "2"}, "a positive blur"),
+        ({"blur": 1e200}, "a positive blur"),
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:

@@ -62,6 +62,53 @@ def test_standing_workers_serve_several_calls_and_are_replaced_when_one_dies() -
     assert worker() != first
 
 
+def test_a_standing_worker_that_died_while_idle_is_replaced_without_a_word() -> None:
+    with standing_pool(1) as pool:
+        first = pool.submit(os.getpid).result()
+    os.kill(first, signal.SIGKILL)
+    while Path(f"/proc/{first}/status").exists() and "zombie" not in Path(f"/proc/{first}/status").read_text():
+        time.sleep(0.01)
+    with standing_pool(1) as pool:
+        assert pool.submit(os.getpid).result() != first
+
+
+FORKED = """
+import os, signal, threading
+from pairframe.parallel.processes import standing_pool
+
+if __name__ == "__main__":
+    inside, done = threading.Event(), threading.Event()
+
+    def hold():
+        with standing_pool(1) as pool:
+            pool.submit(os.getpid).result()
+            inside.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        with standing_pool(1) as pool:
+            os._exit(0 if pool.submit(os.getpid).result() != os.getpid() else 1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done.set()
+    holder.join()
+    raise SystemExit(code)
+"""
+
+
+def test_a_process_forked_while_workers_are_in_use_starts_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "forked.py"
+    script.write_text(FORKED)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_error_in_a_task_leaves_the_standing_workers_as_they_are() -> None:
     def worker() -> int:
         with standing_pool(1) as pool:

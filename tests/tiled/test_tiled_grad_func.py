@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from helpers.tiled_grad_problems import SIDES, largest_difference, problem
@@ -9,7 +11,9 @@ from torch import Tensor
 from torch.func import grad, hessian, jacrev, jvp, vmap
 
 from pairframe.tiled.differentiable import sinkhorn_differentiable, sinkhorn_value
+from pairframe.tiled.divergence import divergence
 from pairframe.tiled.errors import TiledError
+from pairframe.tiled.sinkhorn import sinkhorn
 
 # torch's own forward mode calls a function that torch itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
@@ -109,3 +113,31 @@ def test_vmap_checks_values_too() -> None:
     a[1, 0, 0] = -1.0
     with pytest.raises(TiledError, match=">= 0"):
         vmap(loss_of("checkpoint", "unbalanced"))(C, a, b)
+
+
+def dual_tensor(function: Callable[[Tensor], object], at: Tensor) -> None:
+    with torch.autograd.forward_ad.dual_level():
+        function(torch.autograd.forward_ad.make_dual(at, torch.ones_like(at)))
+
+
+FORWARD = {
+    "jvp": lambda function, at: torch.func.jvp(function, (at,), (torch.ones_like(at),)),
+    "jacfwd": lambda function, at: torch.func.jacfwd(function)(at),
+    "dual tensor": dual_tensor,
+}
+
+
+@pytest.mark.parametrize("n", [12, 600])
+@pytest.mark.parametrize("mode", FORWARD)
+@pytest.mark.parametrize("name", ["sinkhorn", "divergence"])
+def test_tangents_are_refused_where_they_would_be_lost(name: str, mode: str, n: int) -> None:
+    """In compiled code and on tiles: the derivative was 0 without a word."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.rand(1, n, 2, generator=generator, dtype=torch.float64) for _ in range(2))
+
+    def function(moved: Tensor) -> Tensor:
+        settings = {"epsilon": 0.5, "threshold": 1e-3}
+        return divergence((moved, y), **settings) if name == "divergence" else sinkhorn((moved, y), **settings).f
+
+    with pytest.raises(TiledError, match=f"{name} outside of forward mode"):
+        FORWARD[mode](function, x)

@@ -204,3 +204,16 @@ def test_an_infinite_tau_is_a_hard_marginal(taus: tuple[float, float]) -> None:
     assert torch.equal(found.dual(), wanted.dual())
     f, _ = sinkhorn_differentiable(C, None, None, 0.3, tau_a=taus[0], tau_b=taus[1])
     assert torch.equal(f, sinkhorn_differentiable(C, None, None, 0.3, tau_a=hard[0], tau_b=hard[1])[0])
+
+
+@pytest.mark.parametrize("is_tiled", [False, True])
+@pytest.mark.parametrize("tau", [1e9, 1e12, 1e15])
+def test_a_huge_tau_comes_to_rest_at_the_hard_marginal(tau: float, is_tiled: bool) -> None:
+    """A huge tau multiplies the rounding of the totals, which is no step."""
+    generator = torch.Generator().manual_seed(1)
+    C = torch.rand(2, 11, 11, generator=generator, dtype=torch.float64)
+    options = {"epsilon": 0.2, "max_iters": 200} | ({"progress": lambda *_: None} if is_tiled else {})
+    soft, hard = sinkhorn(C, tau_a=tau, tau_b=tau, **options), sinkhorn(C, **options)
+    assert soft.converged.all()
+    assert soft.n_iters.max() <= hard.n_iters.max() + 2
+    torch.testing.assert_close(soft.dual(), hard.dual(), rtol=1e-8, atol=1e-8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pairframe.losses.pair import PairSettings, PairValue, pair_value
+from pairframe.losses.pair import PairSettings, PairValue, pair_value, self_value
 from pairframe.parallel.in_order import in_order
 from pairframe.parallel.threads import at_most, n_threads
 from pairframe.types import Float
@@ -27,28 +27,47 @@ _lock = Lock()
 
 @dataclass(frozen=True, eq=False)
 class BatchValue:
-    """Divergences (n,), their derivatives (n, H, W) if they were asked for, and how many solves did not converge."""
+    """Divergences (n,) and their derivatives (n, H, W), if they were asked for.
+
+    Of the pairs that did not converge: how many they are, their largest error, and most kernel applications.
+    """
 
     values: Float
     gradients_a: Float | None
     gradients_b: Float | None
     n_open: int
+    worst_error: float
+    most_iterations: int
 
 
 def batch_values(a: Float, b: Float, settings: PairSettings, wants: tuple[bool, bool], jobs: int) -> BatchValue:
     """The divergences of images a and b (n, H, W), pair by pair, on so many processes."""
     keys = [None if wants[1] else _key(mass, settings) for mass in b]
+    # One target for several images is solved once, before them.
+    shared = [key for key, count in Counter(keys).items() if key is not None and count > 1 and _recall(key) is None]
+    owns = [(b[keys.index(key)], settings) for key in shared]
+    for key, own in zip(shared, side_by_side(_own_value, owns, jobs), strict=True):
+        _remember(key, own)
     tasks = [(a[k], b[k], settings, wants, _recall(key)) for k, key in enumerate(keys)]
     gradients = [np.empty(a.shape) if one else None for one in wants]
-    values, n_open = np.empty(len(a)), 0
+    values = np.empty(len(a))
+    not_converged: list[PairValue] = []
     for k, found in enumerate(side_by_side(_pair_value, tasks, jobs)):
         values[k] = found.value
-        n_open += not found.is_converged
+        if not found.error <= settings.options.tol:
+            not_converged.append(found)
         for goal, gradient in zip(gradients, (found.gradient_a, found.gradient_b), strict=True):
             if goal is not None:
                 goal[k] = gradient
         _remember(keys[k], found.own_b)
-    return BatchValue(values, gradients[0], gradients[1], n_open)
+    return BatchValue(
+        values,
+        gradients[0],
+        gradients[1],
+        n_open=len(not_converged),
+        worst_error=max((one.error for one in not_converged), default=0.0),
+        most_iterations=max((one.iterations for one in not_converged), default=0),
+    )
 
 
 def side_by_side(work: Callable[[Task], Result], tasks: list[Task], jobs: int) -> Iterable[Result]:
@@ -56,7 +75,7 @@ def side_by_side(work: Callable[[Task], Result], tasks: list[Task], jobs: int) -
     if jobs > 1 and len(tasks) > 1:
         return in_order(partial(_of_each, work), iter(tasks), len(tasks), jobs, workers_stay=True)
     threads = min(n_threads(), len(tasks))
-    if threads == 1:
+    if threads <= 1:
         return map(work, tasks)
 
     def alone(task: Task) -> Result:
@@ -73,6 +92,10 @@ def _of_each(work: Callable[[Task], Result], tasks: list[Task]) -> list[Result]:
 
 def _pair_value(task: tuple[Float, Float, PairSettings, tuple[bool, bool], float | None]) -> PairValue:
     return pair_value(*task)
+
+
+def _own_value(task: tuple[Float, PairSettings]) -> float:
+    return self_value(*task, wants_gradient=False).value
 
 
 # Self-values of targets are remembered: in training the same targets come back in every epoch.

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from pairframe.errors import ArgumentError
-from pairframe.tiled.inputs import check_storage, refuse_mapped
+from pairframe.tiled.errors import TiledError
+from pairframe.tiled.inputs import check_storage, has_tangent
 from pairframe.types import Float
 
 _NEGLIGIBLE = 1e-12  # of the largest value of an image: as good as 0
@@ -33,6 +34,12 @@ def checked_pair(a: Any, b: Any) -> CheckedPair:
     for name, image in (("a", a), ("b", b)):
         if not isinstance(image, Tensor):
             raise ArgumentError(f"{name} to be a tensor", type(image).__name__, "use torch.as_tensor", name)
+        if torch._C._functorch.is_functorch_wrapped_tensor(image) or has_tangent(image):
+            raise TiledError(
+                "ImageLoss outside of torch.func (vmap, grad, jacrev, jvp) and of forward mode",
+                f"{name} inside of one of them",
+                "call it on a batch, and use backward() or torch.autograd.grad",
+            )
     if a.device != b.device:
         raise ArgumentError(
             "two batches of images on one device",
@@ -43,14 +50,20 @@ def checked_pair(a: Any, b: Any) -> CheckedPair:
         check_storage(name, image)
         if not image.is_floating_point():
             raise ArgumentError(f"{name} in floating point", str(image.dtype), f"use {name}.float()", name)
-        if image.dim() not in (3, 4) or min(image.shape) < 1:
+        if image.dim() in (3, 4) and min(image.shape) < 1:
+            raise ArgumentError(
+                f"{name} with at least one image, channel and pixel",
+                f"shape {tuple(image.shape)}",
+                "leave empty batches out",
+                name,
+            )
+        if image.dim() not in (3, 4):
             raise ArgumentError(
                 f"{name} of shape (B, H, W) or (B, C, H, W)",
                 f"shape {tuple(image.shape)}",
                 "use image.unsqueeze(0) for one image",
                 name,
             )
-    refuse_mapped("ImageLoss", a, b)
     if a.shape != b.shape:
         raise ArgumentError(
             "two batches of images of one shape",
@@ -62,12 +75,12 @@ def checked_pair(a: Any, b: Any) -> CheckedPair:
 
 
 def positive(name: str, value: Any) -> float:
-    """A positive, finite number."""
+    """A positive number of pixels whose square is finite."""
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        number = math.nan if isinstance(value, bool | str | bytes) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
+    if not 0 < number < 1e100:
         raise ArgumentError(f"a positive {name}, in pixels", repr(value), f"e.g. {name}=2.0", name)
     return number
 
@@ -80,10 +93,12 @@ def _array(name: str, image: Tensor) -> Float:
         raise ArgumentError(f"{name} of finite values >= 0", got, f"use e.g. {name}.clamp(min=0) or a sigmoid", name)
     empty = (array.max((1, 2)) <= 0.0).nonzero()[0]
     if empty.size:
+        first = tuple(int(one) for one in np.unravel_index(empty[0], tuple(image.shape[:-2])))
+        where = f"image {first[0]}" + (f", channel {first[1]}" if len(first) == 2 else "")
         raise ArgumentError(
             f"some mass in every image of {name}",
-            f"{empty.size} of {len(array)} images without any, the first at {int(empty[0])}",
-            "leave these pairs out of the batch",
+            f"{empty.size} of {len(array)} without any, the first is {where}",
+            "leave these images out of the batch",
             name,
         )
     # Values such as those of a sigmoid far away: too little mass to matter, but it would spread the exponents of a solve.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,11 @@ from pairframe import checks
 from pairframe.engines import SolveOptions
 from pairframe.errors import ArgumentError
 from pairframe.losses.batch import BatchValue, batch_values, side_by_side
-from pairframe.losses.checks import checked_pair, positive
+from pairframe.losses.checks import CheckedPair, checked_pair, positive
 from pairframe.losses.pair import PairSettings, pair_displacement
 from pairframe.problem import penalty_class
 from pairframe.tiled.entry_point import entry_point
-from pairframe.tiled.errors import NotConvergedWarning
-from pairframe.tiled.grad.once import refuse_again
+from pairframe.tiled.errors import TiledError, warn_not_converged
 
 PENALTIES = ("kl", "partial", "balanced")
 REDUCTIONS = ("mean", "sum", "none")
@@ -35,14 +34,15 @@ class ImageLoss(torch.nn.Module):
     blur : float
         Pixels; epsilon is blur^2.
     reach : float
-        Pixels: mass farther than that from any place for it is destroyed or created instead of moved. Not used by ``balanced``.
+        Pixels: mass farther than that from any place for it is destroyed or created instead of moved. ``balanced`` ignores it.
     penalty : {"kl", "partial", "balanced"}
         ``kl``: growth is smooth. ``partial``: mass moves or it does not. ``balanced``: each image is divided by its sum, so only
         shapes are compared.
     reduction : {"mean", "sum", "none"}
         Over all pairs of the batch.
     tol : float
-        Relative gap of each solve, which bounds the error of its value.
+        Relative gap of each of the three solves, which bounds the errors of their values. A divergence far smaller than those
+        has fewer digits.
     max_iterations : int
         Kernel applications of one solve.
     jobs : int
@@ -63,18 +63,23 @@ class ImageLoss(torch.nn.Module):
         jobs: int = 1,
     ) -> None:
         super().__init__()
-        if penalty not in PENALTIES:
-            raise ArgumentError(
-                f"a penalty: {', '.join(PENALTIES)}", repr(penalty), "use one of these names", "penalty"
-            )
-        if reduction not in REDUCTIONS:
-            raise ArgumentError(
-                f"a reduction: {', '.join(REDUCTIONS)}", repr(reduction), "use one of these names", "reduction"
-            )
-        self.blur, self.reach = positive("blur", blur), positive("reach", reach)
-        self.penalty, self.reduction = penalty, reduction
+        self.blur, self.reach, self.penalty, self.reduction = blur, reach, penalty, reduction
         self.options = SolveOptions(tol, max_iterations)
-        self.jobs = checks.integer(jobs, "jobs", 1, fix="e.g. 4, or 1 for none but this process")
+        self.jobs = jobs
+        self._check()
+
+    def _check(self) -> None:
+        """The settings, which may have been changed since they were given."""
+        for name, value, names in (
+            ("penalty", self.penalty, PENALTIES),
+            ("reduction", self.reduction, REDUCTIONS),
+        ):
+            if value not in names:
+                raise ArgumentError(f"a {name}: {', '.join(names)}", repr(value), "use one of these names", name)
+        self.blur = positive("blur", self.blur)
+        if self.penalty != "balanced":
+            self.reach = positive("reach", self.reach)
+        self.jobs = checks.integer(self.jobs, "jobs", 1, fix="e.g. 4, or 1 for none but this process")
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""
@@ -103,9 +108,11 @@ class ImageLoss(torch.nn.Module):
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
         """Where the mass of each pixel of `a` goes: mean displacement (B, 2, H, W) or (B, C, 2, H, W), in px as (dy, dx).
 
-        Debiased: zero for equal images, k for an image that was shifted by k. NaN where no mass moves. It has no gradient.
+        Debiased: zero for equal images. For an image that was shifted by k it is k under ``partial`` and ``balanced`` and somewhat
+        less under ``kl``, the closer to k the longer the reach. NaN where no mass moves. It has no gradient.
         """
         checked = checked_pair(a, b)
+        self._check()
         settings = self._settings(checked.device)
         masses_a, masses_b = self._masses(checked.a), self._masses(checked.b)
         tasks = [(masses_a[k], masses_b[k], settings) for k in range(len(masses_a))]
@@ -130,14 +137,15 @@ class ImageLoss(torch.nn.Module):
 
 @entry_point
 def _divergences(loss: ImageLoss, a: Tensor, b: Tensor) -> Tensor:
-    values: Tensor = _Divergences.apply(a, b, loss)  # type: ignore[no-untyped-call]
+    checked = checked_pair(a, b)
+    loss._check()
+    values: Tensor = _Divergences.apply(a, b, checked, loss)  # type: ignore[no-untyped-call]
     return values
 
 
 class _Divergences(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, loss: ImageLoss) -> Tensor:
-        checked = checked_pair(a, b)
+    def forward(ctx: Any, a: Tensor, b: Tensor, checked: CheckedPair, loss: ImageLoss) -> Tensor:
         wants = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
         found = batch_values(
             loss._masses(checked.a), loss._masses(checked.b), loss._settings(checked.device), wants, loss.jobs
@@ -156,7 +164,7 @@ class _Divergences(torch.autograd.Function):
         return values.to(torch.float64 if checked.dtype == torch.float64 else torch.float32).reshape(a.shape[:-2])
 
     @staticmethod
-    def backward(ctx: Any, bar: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, bar: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         a, b, of_a, of_b = ctx.saved_tensors
         bars: list[Tensor | None] = []
         for image, gradient in ((a, of_a), (b, of_b)):
@@ -165,8 +173,24 @@ class _Divergences(torch.autograd.Function):
                 continue
             with torch.no_grad():
                 one = (bar.double()[..., None, None] * gradient).to(image.dtype)
-            bars.append(refuse_again(one, a, b, bar) if torch.is_grad_enabled() else one)
-        return bars[0], bars[1], None
+            bars.append(_Once.apply(one, a, b, bar) if torch.is_grad_enabled() else one)  # type: ignore[no-untyped-call]
+        return bars[0], bars[1], None, None
+
+
+class _Once(torch.autograd.Function):
+    """A gradient as it is; a derivative of it by the images, or by what was passed back, raises an error with advice."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *_: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> None:
+        raise TiledError(
+            "a first derivative",
+            "a derivative of a gradient of ImageLoss",
+            "take the difference of two gradients: (grad(a + h v) - grad(a - h v)) / (2 h), with tol=1e-10",
+        )
 
 
 def _of_images(gradients: np.ndarray[Any, Any], images: np.ndarray[Any, Any], penalty: str) -> np.ndarray[Any, Any]:
@@ -179,13 +203,17 @@ def _of_images(gradients: np.ndarray[Any, Any], images: np.ndarray[Any, Any], pe
 
 
 def _warn(found: BatchValue, loss: ImageLoss) -> None:
-    if found.n_open:
-        warnings.warn(
-            f"{found.n_open} of {len(found.values)} pairs stopped after {loss.options.max_iterations} kernel applications above a "
-            f"tolerance of {loss.options.tol:g}. To fix: raise max_iterations, blur or tol",
-            NotConvergedWarning,
-            stacklevel=5,
-        )
+    if not found.n_open:
+        return
+    limit = loss.options.max_iterations
+    fix = "raise max_iterations, blur or tol"
+    if found.most_iterations < limit:
+        fix = "leave out images with hardly any mass, or raise blur or tol: more iterations do not help"
+    warn_not_converged(
+        f"{found.n_open} of {len(found.values)} pairs stopped after up to {found.most_iterations} kernel applications (the limit "
+        f"is {limit}) at an error of up to {found.worst_error:.1g}, above a tolerance of {loss.options.tol:g}. To fix: {fix}",
+        str(Path(__file__).parent),
+    )
 
 
 def _displacement(task: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], PairSettings]) -> np.ndarray[Any, Any]:

@@ -47,16 +47,17 @@ class SelfValue:
 
 @dataclass(frozen=True, eq=False)
 class PairValue:
-    """The divergence of a pair, its derivatives (H, W) if they were asked for, and whether all solves converged.
+    """The divergence of a pair and its derivatives (H, W), if they were asked for.
 
-    `own_b` is the value of b against itself, if it was needed.
+    `own_b` is the value of b against itself, if it was needed. `error` and `iterations` are those of the solve of the pair.
     """
 
     value: float
     gradient_a: Float | None
     gradient_b: Float | None
-    is_converged: bool
     own_b: float | None = None
+    error: float = 0.0
+    iterations: int = 0
 
 
 def pair_value(
@@ -73,7 +74,7 @@ def pair_value(
     """
     if np.array_equal(a, b):
         zero = np.zeros(a.shape)
-        return PairValue(0.0, zero if wants[0] else None, zero if wants[1] else None, True)
+        return PairValue(0.0, zero if wants[0] else None, zero if wants[1] else None)
     penalty = settings.penalty
     box = _box(a + b)
     problem = TransportProblem(a[box], b[box], settings.epsilon, penalty, penalty)
@@ -86,8 +87,8 @@ def pair_value(
         if wants[side]:
             assert own.gradient is not None
             gradients[side] = _derivative(solution, side, box, a.shape, is_own=False) - own.gradient
-    is_converged = solution.certificate.meets(settings.options.tol)
-    return PairValue(max(value, 0.0), gradients[0], gradients[1], is_converged, own_b.value)
+    error, iterations = solution.certificate.error, solution.iterations
+    return PairValue(max(value, 0.0), gradients[0], gradients[1], own_b.value, error, iterations)
 
 
 def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> SelfValue:

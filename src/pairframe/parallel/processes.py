@@ -91,15 +91,55 @@ def _worker_died(processes: list[_OneThreadProcess]) -> WorkerError:
     )
 
 
-_standing: dict[tuple[int, int], tuple[ProcessPoolExecutor, OneThreadContext]] = {}  # by this process and their number
-_standing_lock = threading.Lock()
+class _Standing:
+    """The workers that stay between calls, if there are any."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        self.jobs = 0
+        self.pool: ProcessPoolExecutor | None = None
+        self.context = OneThreadContext()
+
+    def of(self, jobs: int) -> ProcessPoolExecutor:
+        """So many workers: those of the last call, unless one has died since."""
+        if self.pool is not None and not (self.jobs == jobs and self._answers()):
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.forget()
+        if self.pool is None:
+            self.jobs, self.pool = jobs, ProcessPoolExecutor(jobs, mp_context=self.context)
+        return self.pool
+
+    def _answers(self) -> bool:
+        """Whether the workers live. A dead one may just be collected by the pool's own thread, so they are asked as well."""
+        assert self.pool is not None
+        try:
+            self.pool.submit(os.getpid).result()
+        except BrokenProcessPool:
+            return False
+        return all(process.is_alive() for process in self.context.processes)
+
+
+_standing = _Standing()
+
+
+def _forget_standing_workers() -> None:
+    global _standing
+    _standing = _Standing()
+
+
+# They belong to the parent, and another thread of it may hold the lock.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_standing_workers)
 
 
 @contextmanager
 def standing_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of this many processes that stay for the next call, until this process ends. One user at a time.
+    """A pool of this many processes that stay for the next call, until another number is wanted or this process ends.
 
-    Raises `WorkerError` if a worker died; the next call starts others.
+    One user at a time: another thread waits. Raises `WorkerError` if a worker dies; the next call starts others.
     """
     if current_process().daemon:
         raise WorkerError(
@@ -107,18 +147,16 @@ def standing_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
             "a daemonic one, such as a worker of a DataLoader",
             "use jobs=1 there",
         )
-    key = os.getpid(), jobs  # a forked child has no workers
-    with _standing_lock:
-        if key not in _standing:
-            context = OneThreadContext()
-            _standing[key] = ProcessPoolExecutor(jobs, mp_context=context), context
-        pool, context = _standing[key]
+    standing = _standing
+    with standing.lock:
+        pool = standing.of(jobs)
         try:
             yield pool
         except BrokenProcessPool:
-            del _standing[key]
+            processes = standing.context.processes
             pool.shutdown(cancel_futures=True)
-            raise _worker_died(context.processes) from None
+            standing.forget()
+            raise _worker_died(processes) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from torch import Tensor
 from pairframe.tiled.differentiable import problem_value
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError, warn_not_converged
-from pairframe.tiled.inputs import check_stopping, check_storage, check_tau, refuse_mapped
+from pairframe.tiled.inputs import check_stopping, check_storage, check_tau, refuse_mapped, refuse_tangents
 from pairframe.tiled.side import backend_of_penalty
 from pairframe.tiled.sinkhorn import prepared
 
@@ -52,6 +52,7 @@ def divergence(
     S has gradients, by the envelope theorem, if an input requires them. A solve that stops early raises a
     `NotConvergedWarning`.
     """
+    refuse_tangents("divergence", "use reverse mode: backward, torch.func.grad, jacrev", C, a, b)
     between, self_a, self_b = _three_costs(C, mask_a, mask_b)
     problems = (
         (between, (a, b), (mask_a, mask_b), (tau_a, tau_b)),

@@ -35,10 +35,10 @@ class NotConvergedWarning(UserWarning):
     """A gradient is less exact than its mode promises, because a solve stopped early."""
 
 
-def warn_not_converged(message: str) -> None:
-    """Warn at the line that called into this folder, or that called torch for a gradient."""
+def warn_not_converged(message: str, *folders: str) -> None:
+    """Warn at the line that called into this folder or one of `folders`, or that called torch for a gradient."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
+    while frame is not None and frame.f_code.co_filename.startswith((*_NOT_THE_CALLER, *folders)):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, NotConvergedWarning, stacklevel=level)

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from pairframe.tiled.cost import FLOATS, Cost, DenseCost, PointCost, compute_dtype
 from pairframe.tiled.errors import TiledError
@@ -103,6 +104,21 @@ def refuse_mapped(name: str, *tensors: Any) -> None:
             "a tensor that vmap maps over",
             "make the mapped axis part of B, e.g. C.flatten(0, 1), or map over sinkhorn_differentiable or sinkhorn_value",
         )
+
+
+def has_tangent(tensor: Tensor) -> bool:
+    """Whether it carries a derivative in forward mode."""
+    return unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]
+
+
+def refuse_tangents(name: str, fix: str, *tensors: Any) -> None:
+    """Raise for tensors in forward mode, whose tangents would be lost without a word."""
+    for one in tensors:
+        for part in _tensors_of(one):
+            if isinstance(part, Tensor) and has_tangent(part):
+                raise TiledError(
+                    f"{name} outside of forward mode (jvp, jacfwd, dual tensors)", "a tensor with a tangent", fix
+                )
 
 
 def _tensors_of(one: Any) -> tuple[Any, ...]:

@@ -35,6 +35,9 @@ class Plan:
     log_b_hat: Tensor
     backend: str
 
+    def __repr__(self) -> str:
+        return f"Plan{self.shape}"
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """B, N, M."""

@@ -19,6 +19,7 @@ from pairframe.tiled.sums import padded_log_sum, padded_sum
 PENALTIES = ("kl", "tv", "partial")
 _AT_BOUND = 1e-9  # relative: a potential this close to its bound is on it
 _RESTING = 8 * torch.finfo(torch.float64).eps
+_BALANCED = 1e-14  # logarithms of two totals that are as good as equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +198,9 @@ def optimal_translation(a: Side, f0: Tensor, b: Side, g0: Tensor, shift: Tensor)
     if (a.tau is None and b.tau is None) or a.bounds is not None or b.bounds is not None:
         return torch.zeros_like(shift)
     # The derivative of the dual is sum a e^(-(f+t)/tau_a) - sum b e^(-(g-t)/tau_b).
-    step = (a.log_implied_total(f0, shift) - b.log_implied_total(g0, -shift)) / translation_rate(a, b)
-    # A shift of a million epsilons rounds at 1e-10. A smaller step gains nothing and would keep the loop from coming to
-    # rest, so its value is taken out; its derivative stays.
-    resting = step.abs() <= _RESTING * shift.abs()
+    imbalance = a.log_implied_total(f0, shift) - b.log_implied_total(g0, -shift)
+    step = imbalance / translation_rate(a, b)
+    # A shift of a million epsilons rounds at 1e-10, and a large tau multiplies the rounding of both totals. A smaller step gains
+    # nothing and would keep the loop from coming to rest, so its value is taken out; its derivative stays.
+    resting = (step.abs() <= _RESTING * shift.abs()) | (imbalance.abs() <= _BALANCED)
     return step - torch.where(resting, step, 0.0).detach()

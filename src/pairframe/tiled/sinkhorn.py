@@ -22,6 +22,7 @@ from pairframe.tiled.inputs import (
     log_masses,
     log_references,
     refuse_mapped,
+    refuse_tangents,
     without_padding_places,
     without_stranded,
 )
@@ -91,9 +92,10 @@ def sinkhorn(
         so f itself is not used.
     schedule : sequence of floats
         Larger values of epsilon to solve first, in falling order, each to a threshold of at least 1e-2. For a small epsilon this
-        takes fewer iterations than a start from zero; `n_iters` counts all of them.
+        takes fewer iterations than a start from zero. Each may take `max_iters` iterations; `n_iters` counts all of them.
     progress : callable (iterations, problems still open, their largest marginal error), optional
-        Called at every check. The solve then runs on the tiles, not in compiled code.
+        Called at every check, which the loop on tiles makes: it is slower for small problems. Problems that end at this check still
+        count as open.
     penalty : {"kl", "tv", "partial"}
         Of soft marginals: ``tau KL(p || a)``, ``tau sum |p - a|``, or the latter with p <= a. The last two need both taus,
         run on the tiles, and take more iterations.
@@ -103,6 +105,7 @@ def sinkhorn(
     SinkhornOutput
         `converged` tells per element whether the threshold was reached.
     """
+    refuse_tangents("sinkhorn", "use sinkhorn_differentiable and reverse mode, or sinkhorn_jvp", C, a, b, log_a, log_b)
     stopping, taus = (
         check_stopping(max_iters, threshold, check_every),
         (check_tau("tau_a", tau_a), check_tau("tau_b", tau_b)),

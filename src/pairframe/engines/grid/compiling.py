@@ -24,7 +24,7 @@ def make_ready(dtype: str) -> None:
     with _one_at_a_time:
         if dtype not in _ready:
             numbers, is_quiet = f" for {dtype} numbers", QUIET in os.environ
-            notice = CompileNotice("the grid engine", numbers, 15, f"{__package__}.", is_quiet=is_quiet)
+            notice = CompileNotice("the grid engine", numbers, 25, f"{__package__}.", is_quiet=is_quiet)
             with install_listener("numba:compile", notice):
                 _make_ready(dtype)
             _ready.add(dtype)
@@ -32,11 +32,13 @@ def make_ready(dtype: str) -> None:
 
 def _make_ready(dtype: str) -> None:
     everywhere = np.ones((2, 2), dtype=bool)
-    SupportKernel(everywhere, everywhere, 1.0, dtype).log_sum(np.zeros(4))
+    kernel = SupportKernel(everywhere, everywhere, 1.0, dtype)
+    kernel.log_sum(np.zeros(4))
+    kernel.log_sum_and_means(np.zeros(4), np.zeros((1, 4)))
     one = np.ones(4)
     memory = Anderson(one, 2)
-    for _ in range(2):
-        memory.step(one, one)
+    for residual in (1.0, 2.0):  # a step that changes nothing is not mixed
+        memory.step(one, residual * one)
     KilledDiffusion(Mesh(everywhere, 1.0, (1.0, 1.0), (0, 1)), one > 0, one, one, one)(one)
     # glibc learns from freed blocks: after this it keeps image-sized memory instead of returning every array to the
     # system and requesting it again, which costs a fifth of a solve in page faults.

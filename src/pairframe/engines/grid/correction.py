@@ -38,8 +38,8 @@ class Correction:
     ----------
     level : Level
     spread_eps : (n_a,), optional
-        About the spread D of the plan in units of epsilon, if it is known from a coarser level. Otherwise, and after a
-        rejected step, it is found by kernel applications.
+        About the spread D of the plan in units of epsilon, if it is known from a coarser level. Otherwise it is found by
+        kernel applications, and where slopes are constant after each rejected step too.
 
     Attributes
     ----------

@@ -43,6 +43,7 @@ _LAST_DIGITS = 1e-11  # a residual that rounding allows for certain
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
 _TINY_GOAL, _MOST_PLAIN = 0.03, 300  # of tol, and kernel applications of plain rounds on a grid of a few pixels
 _DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
+_MOST_STEP = 4.0  # in epsilon, from the level whose spread is carried over
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
 # resolve the blur.
@@ -261,10 +262,12 @@ class _Solve:
             self._coarse_sums += below.n_sums / n_pixels
         if here is None:
             return np.zeros(level.mass_a.size), 0.0, False, None
-        # With pinned potentials it takes no fewer kernel applications. At a blur below a pixel the last level is a full grid
-        # already, at a larger epsilon, and its plan is another one.
-        is_useful = spread_eps is not None and not self._pins and here.shape != finest.shape
-        carried = interpolate(spread_eps, here, finest) if is_useful and spread_eps is not None else None
+        # With pinned potentials a spread that is known takes no fewer kernel applications, and from a level with a far larger
+        # blur it is that of another plan.
+        is_alike = here.shape != finest.shape and 4.0 * here.epsilon <= _MOST_STEP * finest.epsilon
+        carried = None
+        if spread_eps is not None and is_alike and not self._pins:
+            carried = interpolate(spread_eps, here, finest)
         return *prolong(f, shift, here, finest), False, carried
 
     # --- when to stop ------------------------------------------------------------------------

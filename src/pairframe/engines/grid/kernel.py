@@ -90,6 +90,12 @@ class SupportKernel:
 
     def log_sum(self, log_weight: Float) -> Float:
         """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where no input has weight."""
+        # The compiled passes check no bounds, and would be compiled again for another kind of array.
+        log_weight = np.require(log_weight, np.float64, ["C", "W"])
+        if log_weight.shape != (self.n_in,):
+            raise ValueError(
+                f"expected {self.n_in} weights, one per pixel of the support, got shape {log_weight.shape}"
+            )
         passes = self._passes
         if len(passes) != 2 or max(step.n_threads for step in passes) > 1:
             return self._run(log_weight, np.empty((0, self.n_in)))[0]
@@ -101,7 +107,10 @@ class SupportKernel:
         return log_sum
 
     def log_sum_and_means(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
-        """The log-sums (n_out,), and with the same weights the averages of `channels` (c, n_in) as (c, n_out)."""
+        """The log-sums (n_out,), and with the same weights the averages of `channels` (c, n_in) as (c, n_out).
+
+        Channels are at most 1e40, in float32 1e6: with larger ones the lifted powers may leave that precision.
+        """
         channels = np.asarray(channels, dtype=np.float64)
         if len(channels) < 2 or _Channels(self._passes, 1).is_kept:
             return self._run(log_weight, channels)

@@ -17,6 +17,7 @@ _SHIFTER = 6755399441055744.0 + 1023.0  # 1.5 * 2**52 + exponent bias: adding it
 _LEAST = -700.0  # exp of less is 0
 LANES = 16  # rows are padded with zeros to a multiple of it, so that sums need no remainder
 _RESTING = 8 * 2.0**-52
+_BALANCED = 1e-14
 
 
 @compiled(nogil=True)
@@ -117,9 +118,11 @@ def translation(la, f0, tau_a, total_a, n, lb, g0, tau_b, total_b, m, shift):
     rate = (0.0 if tau_a < 0.0 else 1.0 / tau_a) + (0.0 if tau_b < 0.0 else 1.0 / tau_b)
     if rate == 0.0:
         return 0.0
-    step = log_implied_total(la, f0, shift, tau_a, total_a, n) - log_implied_total(lb, g0, -shift, tau_b, total_b, m)
-    step /= rate
-    return 0.0 if abs(step) <= _RESTING * abs(shift) else step
+    imbalance = log_implied_total(la, f0, shift, tau_a, total_a, n) - log_implied_total(
+        lb, g0, -shift, tau_b, total_b, m
+    )
+    step = imbalance / rate
+    return 0.0 if abs(step) <= _RESTING * abs(shift) or abs(imbalance) <= _BALANCED else step
 
 
 @compiled(nogil=True)
