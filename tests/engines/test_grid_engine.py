@@ -195,6 +195,6 @@ make_ready("float64")
         for env in (fresh, fresh, {"NUMBA_CACHE_DIR": str(tmp_path / "quiet"), QUIET: "1"})
     ]
     (line,) = runs[0].stderr.splitlines()
-    for words in ("compiling the grid engine, once on this machine", "float64", "about 15 s", "kept for next time"):
+    for words in ("compiling the grid engine, once on this machine", "float64", "about 25 s", "kept for next time"):
         assert words in line
     assert runs[1].stderr == runs[2].stderr == ""

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers.kernel_calls import applications
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -180,12 +181,9 @@ def test_a_direction_is_known_where_more_than_a_millionth_of_the_mass_left() -> 
 
 def test_kernel_applications_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     from pairframe.engines.grid import stored
-    from pairframe.engines.grid.kernel import SupportKernel
 
     monkeypatch.setattr(stored, "MOST_PAIRS", 0)  # as on a larger grid
-    calls = []
-    run = SupportKernel._run
-    monkeypatch.setattr(SupportKernel, "_run", lambda self, *args: calls.append(1) or run(self, *args))
+    calls = applications(monkeypatch)
     problem = random_problem(2)
     plan = PlanOperator(problem, *np.zeros((2, *SHAPE)))
     feasible_part(plan)

@@ -46,7 +46,8 @@ def test_it_is_near_the_whole_answer_and_the_seed_decides() -> None:
     one, same, other = (
         compare(SOURCE, TARGET, TransportConfig(**{**_fields(SAMPLED), "seed": seed})) for seed in (0, 0, 1)
     )
-    assert one.total_mass_moved == same.total_mass_moved != other.total_mass_moved
+    np.testing.assert_array_equal(one.velocity_field, same.velocity_field)
+    assert np.nanmax(np.abs(one.velocity_field - other.velocity_field)) > 0.01  # px
     assert one.total_mass_moved == pytest.approx(whole.total_mass_moved, rel=0.05)
     gap = np.nanmean(np.hypot(*(one.velocity_field - whole.velocity_field)[SOURCE].T))
     assert gap < 1.0  # px
