@@ -70,6 +70,7 @@ def test_the_turn_of_an_embryo_is_proven() -> None:
     assert proof.claim == "10 degrees"
 
 
+@pytest.mark.slow
 def test_a_flip_that_ties_is_not_proven() -> None:
     y, x = np.indices((60, 90)) - np.array([30, 45])[:, None, None]
     drop = (y**2 <= (20 - 0.3 * x) ** 2) & (np.abs(x) < 35) & (x < 35)

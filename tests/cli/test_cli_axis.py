@@ -163,6 +163,7 @@ def test_a_radial_profile_is_written_and_named(tmp_path: Path) -> None:
     assert table["mass_created"][outside].sum() > 0.8 * table["mass_created"].sum()
 
 
+@pytest.mark.slow
 def test_a_run_in_several_processes_writes_the_same_profiles(tmp_path: Path) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()

@@ -149,6 +149,7 @@ def test_a_report_of_several_pairs_is_not_named_after_the_last_one(pair: tuple[s
     assert "source.tif → target.tif" not in page
 
 
+@pytest.mark.slow
 def test_a_demo_without_a_report_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

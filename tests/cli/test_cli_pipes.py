@@ -46,6 +46,7 @@ def test_a_manifest_that_is_a_pipe_is_refused(tmp_path: Path, name: str) -> None
     assert "not a regular file" in said
 
 
+@pytest.mark.slow
 def test_a_pipe_in_a_zarr_fails_its_pair_and_no_other(tmp_path: Path) -> None:
     mask = np.zeros((24, 32), np.uint8)
     mask[8:16, 8:20] = 1

@@ -183,6 +183,7 @@ def test_what_it_cannot_do_is_refused_with_the_reason() -> None:
     assert get_engine("grid").supports(pair(mass, mass), SolveOptions()) is None
 
 
+@pytest.mark.slow
 def test_only_a_real_compilation_prints_a_notice(tmp_path) -> None:
     code = """
 from pairframe.engines.grid.compiling import make_ready
