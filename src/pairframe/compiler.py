@@ -28,7 +28,10 @@ def compiled(**options: Any) -> Callable[[Function], Any]:
 
     Numba keeps the code beside the package or in the user's home. Containers often make both read-only: then the
     temporary folder holds it, and if that is not safe to use, every process compiles for itself.
+
+    Division by zero gives inf or NaN, as in numpy. An error would need a check, and a loop with a check is no vector code.
     """
+    options = {"error_model": "numpy"} | options
 
     def compile_function(function: Function) -> Any:
         try:
