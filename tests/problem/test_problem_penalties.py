@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy.optimize import minimize_scalar
 
 from pairframe.errors import ProblemError
 from pairframe.problem import KL, PENALTIES, TV, Balanced, Partial, Penalty, penalty_class, penalty_of
+from pairframe.problem.penalties.kl import kl_terms
 
 KINDS = ("kl", "tv", "partial", "balanced")
 LAM = 1.7
@@ -189,3 +191,16 @@ def test_the_defaults_of_the_base_class_agree_with_the_closed_forms(kind: str) -
     for t in (-0.4, 0.1):
         expected = penalty.dual_slope(f, a).at(t, from_above=True)
         assert Penalty.dual_slope(penalty, f, a).at(t, from_above=True) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("largest", [1e-9, 1e-6, 1e-4, 1e-2, 0.0999, 0.5, 20.0])
+def test_terms_of_kl_are_exact_however_close_the_marginals_are(largest: float) -> None:
+    """p (d + e^-d - 1) with d = log(p/r), against 40 digits: fewer terms of its series where all d are small."""
+    r = np.array([1.7, 0.3, 2.5])
+    p = r * np.exp(largest * np.array([0.99, -0.5, 0.01]))
+    log_r = np.log(r)
+    with localcontext() as context:
+        context.prec = 60
+        differences = [Decimal(float(np.log(x) - y)) for x, y in zip(p, log_r, strict=True)]
+        expected = [float(Decimal(float(x)) * (d + (-d).exp() - 1)) for x, d in zip(p, differences, strict=True)]
+    np.testing.assert_allclose(kl_terms(p, log_r, r), expected, rtol=1e-15 if largest < 0.1 else 1e-13)

@@ -12,6 +12,8 @@ from pairframe.problem.penalties.base import RelaxedPenalty
 from pairframe.problem.penalties.slopes import ExponentialSlope
 from pairframe.types import Float
 
+_SMALL, _LAST_DIGIT = 0.1, 1e-17
+
 
 @dataclass(frozen=True)
 class KL(RelaxedPenalty):
@@ -76,16 +78,25 @@ def kl_terms(p: Float, log_r: Float, r: Float) -> Float:
     return _positive_kl_terms(p, log_r, r)
 
 
+def _last_term(largest: float) -> int:
+    """The last k of the series of d + expm1(-d) in d^k/k! that counts in float64, for |d| up to `largest`, or up to 0.1."""
+    x, k = min(largest, _SMALL), 3
+    while 2.0 * x ** (k - 1) > _LAST_DIGIT * math.factorial(k + 1):  # the next term relative to the first, d^2/2
+        k += 1
+    return k
+
+
 def _positive_kl_terms(p: Float, log_r: Float, r: Float) -> Float:
     d = np.log(p) - log_r  # log(p/r)
     # p (d + expm1(-d)) cancels for small d: there its series.
-    small = np.abs(d) < 0.1
+    size = np.abs(d)
+    small = size < _SMALL
     with np.errstate(over="ignore"):
         if not small.any():
             return np.asarray(r + p * (d - 1.0))
         x = d if small.all() else np.where(small, d, 0.0)
         series = np.zeros_like(x)
-        for k in range(12, 2, -1):  # in place: (1 - series) x / k
+        for k in range(_last_term(float(size.max())), 2, -1):  # in place: (1 - series) x / k
             np.subtract(1.0, series, out=series)
             series *= x
             series /= k
