@@ -300,6 +300,8 @@ def test_the_value_of_a_target_against_itself_is_remembered(monkeypatch: pytest.
     assert len(solved) == 1, "that of a alone"
     ImageLoss(2.5, 10.0)(a, b)
     assert len(solved) == 3, "another blur is another problem"
+    ImageLoss(2.0, 10.0)(*(torch.nn.functional.pad(one, (3, 0, 0, 5)) for one in (a, b)))
+    assert len(solved) == 4, "the same mass elsewhere is the same problem"
 
 
 def test_one_target_for_several_images_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:

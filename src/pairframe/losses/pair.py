@@ -76,7 +76,7 @@ def pair_value(
         zero = np.zeros(a.shape)
         return PairValue(0.0, zero if wants[0] else None, zero if wants[1] else None)
     penalty = settings.penalty
-    box = _box(a + b)
+    box = mass_box(a + b)
     problem = TransportProblem(a[box], b[box], settings.epsilon, penalty, penalty)
     solution = solve_problem(problem, "grid", settings.options)
     own_a = self_value(a, settings, wants[0])
@@ -93,7 +93,7 @@ def pair_value(
 
 def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> SelfValue:
     """The value of an image against itself; the derivative is half of the whole, that of one of its two sides."""
-    box = _box(mass)
+    box = mass_box(mass)
     own = mass[box]
     problem = TransportProblem(own, own, settings.epsilon, settings.penalty, settings.penalty)
     solution = solve_problem(problem, "grid", settings.options)
@@ -102,7 +102,7 @@ def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> Sel
     )
 
 
-def _box(mass: Float) -> tuple[slice, ...]:
+def mass_box(mass: Float) -> tuple[slice, ...]:
     """The smallest rectangle with all of the mass."""
     box = tight_box(mass)
     assert box is not None  # images have mass
