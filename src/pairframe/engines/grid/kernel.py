@@ -15,10 +15,12 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from pairframe.engines.grid.axis import KernelAxis, flat_index
+from pairframe.engines.grid.linear import LinearSums
 from pairframe.engines.grid.passes import pass_rows, sum_image
 from pairframe.engines.grid.places import places, spans
 from pairframe.parallel.threads import run_in_threads, threads_for
-from pairframe.types import Bool, Float, Index, Int
+from pairframe.types import Bool, Float, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
 # How far below its maximum a tile may reach in that precision (in logarithms), what is dropped as nothing, and the power of two
@@ -55,17 +57,17 @@ class SupportKernel:
     ) -> None:
         sides = spacing or (1.0,) * support_in.ndim
         axes = [
-            _Axis(here, there, epsilon / side**2)
+            KernelAxis(here, there, epsilon / side**2)
             for here, there, side in zip(places(support_in), places(support_out), sides, strict=True)
         ]
         # Slowest first; the passes go from the last to the first.
-        orders: list[list[_Axis]] = [list(order) for order in permutations(axes)]
+        orders: list[list[KernelAxis]] = [list(order) for order in permutations(axes)]
         axes = min(orders, key=_cost)
         self.n_in, self.n_out = axes[0].index_in.size, axes[0].index_out.size
         shape_in = tuple(axis.n_in for axis in axes)
-        self._index_in = _flat(tuple(axis.index_in for axis in axes), shape_in)
+        self._index_in = flat_index(tuple(axis.index_in for axis in axes), shape_in)
         done = [*axes[1:], axes[0]]  # the last pass leaves its axis at the end: nothing comes after it
-        self._index_out = _flat(tuple(axis.index_out for axis in done), tuple(axis.n_out for axis in done))
+        self._index_out = flat_index(tuple(axis.index_out for axis in done), tuple(axis.n_out for axis in done))
         centre = max(2 * max(axis.n_in, axis.n_out) for axis in axes) + sum(abs(axis.offset) for axis in axes) + TILE
         tables = {axis.epsilon: _toeplitz(axis.epsilon, centre, dtype) for axis in axes}
         self._passes = [
@@ -82,6 +84,7 @@ class SupportKernel:
             )
             for k, axis in reversed(list(enumerate(axes)))
         ]
+        self._linear = LinearSums(axes, self._index_in) if dtype == "float64" and len(axes) > 1 else None
         self._log_in = np.full((self._passes[0].n_lines, shape_in[-1]), -np.inf)
         # Kept between calls: fresh memory for each softmin costs as much as its sums.
         self._sums: list[Float] = []
@@ -96,6 +99,11 @@ class SupportKernel:
             raise ValueError(
                 f"expected {self.n_in} weights, one per pixel of the support, got shape {log_weight.shape}"
             )
+        if self._linear is not None:
+            found = self._linear.log_sum(log_weight)
+            if found is not None:
+                return found
+            self._linear = None
         passes = self._passes
         if len(passes) != 2 or max(step.n_threads for step in passes) > 1:
             return self._run(log_weight, np.empty((0, self.n_in)))[0]
@@ -124,6 +132,8 @@ class SupportKernel:
         """Free what is kept between calls if it is as large as an image of a million pixels; the next call makes it again."""
         if sum(array.nbytes for array in self._sums) > _KEPT_BYTES // 2:
             self._sums, self._image = [], ()
+        if self._linear is not None and self._linear.nbytes > _KEPT_BYTES // 2:
+            self._linear.release()
 
     def _run(self, log_weight: Float, channels: Float) -> tuple[Float, Float]:
         n_channels = len(channels)
@@ -155,34 +165,6 @@ class SupportKernel:
             return log_sum, phi.ravel()[self._index_out][None]
         line, place = np.divmod(self._index_out, h.shape[1])
         return log_sum, np.stack([phi[line, k, place] for k in range(n_channels)])
-
-
-class _Axis:
-    """One axis of the boxes around both supports.
-
-    Attributes
-    ----------
-    index_in, index_out : (n_in,), (n_out,) over the supports
-        Places along the axis, from the start of each box.
-    n_in, n_out : int
-        Lengths of the boxes.
-    offset : int
-        Start of the output's box relative to the input's.
-    epsilon : float
-        In squared pixels of this axis.
-    """
-
-    def __init__(self, index_in: Index, index_out: Index, epsilon: float) -> None:
-        first_in, first_out = int(index_in.min()), int(index_out.min())
-        self.index_in, self.index_out = index_in - first_in, index_out - first_out
-        self.n_in, self.n_out = int(self.index_in.max()) + 1, int(self.index_out.max()) + 1
-        self.offset = first_out - first_in
-        self.epsilon = epsilon
-
-    @property
-    def window(self) -> float:
-        """Inputs that an output sees, at most: a tile and the kernel's reach on both sides of it."""
-        return TILE + 2.0 * math.sqrt(_REACH * self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,29 +253,26 @@ def _lines_first(phi: Float, n_lines: int, n: int) -> Float:
     return np.ascontiguousarray(by_line).reshape(n_lines, n_channels, n)
 
 
-def _flat(indices: tuple[Index, ...], sides: tuple[int, ...]) -> Index:
-    """`numpy.ravel_multi_index` of indices that are inside."""
-    flat = indices[0]
-    for index, side in zip(indices[1:], sides[1:], strict=True):
-        flat = flat * side + index
-    return flat
-
-
-def _cost(axes: list[_Axis]) -> float:
+def _cost(axes: list[KernelAxis]) -> float:
     """About how many products the passes take in this order: outputs times the inputs that each of them sees."""
     *slow, fast = axes
     if not slow:
         return 0.0
-    lines_in = _flat(tuple(axis.index_in for axis in slow), tuple(axis.n_in for axis in slow))
+    lines_in = flat_index(tuple(axis.index_in for axis in slow), tuple(axis.n_in for axis in slow))
     spans_in = spans(lines_in, fast.index_in, math.prod(axis.n_in for axis in slow))
-    total = float(fast.n_out * np.minimum(spans_in[:, 1] - spans_in[:, 0], fast.window).sum())
+    total = float(fast.n_out * np.minimum(spans_in[:, 1] - spans_in[:, 0], _window(fast)).sum())
     for k in range(len(slow) - 1, 0, -1):
         n_lines = math.prod(axis.n_in for axis in axes[:k]) * math.prod(axis.n_out for axis in axes[k + 1 :])
-        total += float(n_lines * axes[k].n_out * min(axes[k].n_in, axes[k].window))
-    return float(total + axes[0].index_out.size * min(axes[0].n_in, axes[0].window))
+        total += float(n_lines * axes[k].n_out * min(axes[k].n_in, _window(axes[k])))
+    return float(total + axes[0].index_out.size * min(axes[0].n_in, _window(axes[0])))
 
 
-def _pass_spans(axes: list[_Axis], k: int) -> Int:
+def _window(axis: KernelAxis) -> float:
+    """Inputs that an output sees, at most: a tile and the kernel's reach on both sides of it."""
+    return TILE + 2.0 * math.sqrt(_REACH * axis.epsilon)
+
+
+def _pass_spans(axes: list[KernelAxis], k: int) -> Int:
     """Outputs that the pass along axis k must write, (n_lines, 2): the later passes and the support read no others.
 
     Lines are ordered by the output's places along the axes already summed, then by the input's along those still to sum.
@@ -303,7 +282,7 @@ def _pass_spans(axes: list[_Axis], k: int) -> Int:
     if not summed:
         return np.tile(np.array([[0, axis.n_out]]), (n_per_place, 1))
     sides = tuple(other.n_out for other in summed)
-    lines = _flat(tuple(other.index_out for other in summed), sides)
+    lines = flat_index(tuple(other.index_out for other in summed), sides)
     return np.repeat(spans(lines, axis.index_out, math.prod(sides)), n_per_place, axis=0)
 
 

@@ -30,7 +30,7 @@ _SHIFTER = 6755399441055744.0 + 1023.0  # 1.5 * 2**52 + exponent bias: adding it
 
 
 @compiled(fastmath=_FLAGS)
-def _exp_shifted(w, m, lowest, lift, e, power, power_bits, n):
+def exp_shifted(w, m, lowest, lift, e, power, power_bits, n):
     """``e[k] = 2^lift exp(w[k] - m)`` for k < n, arguments from `lowest` to 0; plain loops over arrays become vector code."""
     for k in range(n):
         x = w[k] - m
@@ -125,8 +125,8 @@ def _last_that_matters(h, block_max, i, first, last, inv_eps, floor):
 
 
 @compiled(fastmath=_FLAGS)
-def _log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, n):
-    """``sums[q] = log(2^-lift sums[q])`` for q < n, normal positive numbers; vector code like `_exp_shifted`."""
+def log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, n):
+    """``sums[q] = log(2^-lift sums[q])`` for q < n, normal positive numbers; vector code like `exp_shifted`."""
     for q in range(n):
         bits = sums_bits[q]
         mantissa_bits[q] = (bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
@@ -265,7 +265,7 @@ def _row(
         s1 = top1 - (tilt * (i1 - jc) + d * d * inv_eps) - m
         good = s0 > -depth and s1 > -depth
         if good:
-            _exp_shifted(w, m, -floor, lift, e, power, power_bits, width)
+            exp_shifted(w, m, -floor, lift, e, power, power_bits, width)
             for k in range(width):
                 product[k] = e[k]
             k0 = centre + lo - i0 - d
@@ -285,7 +285,7 @@ def _row(
             _products(kernel, k0, product, width, t, mantissa)
             for q in range(t):
                 row_means[q] = mantissa[q] / sums[q]
-        _log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, t)
+        log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, t)
         row_out = out[i0 - offset : i0 - offset + t]
         shift = m + tilt * (i0 - jc) + d * d * inv_eps
         for q in range(t):
