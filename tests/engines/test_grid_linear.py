@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairframe.engines.grid import linear
@@ -21,8 +23,8 @@ def dense(on_in: np.ndarray, on_out: np.ndarray, log_weight: np.ndarray, eps: fl
 
 
 def linear_of(kernel: SupportKernel) -> LinearSums:
-    assert kernel._linear is not None
-    return kernel._linear
+    """The sums of a kernel, however long they take."""
+    return LinearSums(kernel._axes, math.inf)
 
 
 @st.composite
@@ -42,7 +44,11 @@ def cases(draw: st.DrawFn):
     return supports[0], supports[1], log_weight, epsilon, spacing
 
 
+ONE_TO_BOTH_ENDS = np.arange(40) == 0, np.isin(np.arange(40), (0, 39))
+
+
 @given(cases())
+@example((*(one[None] for one in ONE_TO_BOTH_ENDS), np.zeros(1), 4.2, (1.0, 1.0)))  # the first sum of all is nothing
 @settings(max_examples=200, deadline=None)
 def test_sums_equal_the_dense_ones_or_are_refused(case) -> None:
     on_in, on_out, log_weight, epsilon, spacing = case
@@ -111,7 +117,7 @@ def test_a_range_that_grows_and_shrinks_is_followed() -> None:
 
 @pytest.mark.parametrize("weights", [1e4, np.nan, np.inf, -np.inf])
 def test_too_large_a_range_is_refused_from_then_on(weights: float) -> None:
-    on = disc((40, 40), (20, 20), 15.0)
+    on = disc((80, 80), (40, 40), 35.0)
     some = np.zeros(int(on.sum()))
     sums = linear_of(SupportKernel(on, on, 4.0))
     assert sums.log_sum(some) is not None
@@ -131,11 +137,20 @@ def test_outputs_too_far_away_are_refused() -> None:
     )
 
 
-def test_a_long_kernel_is_left_to_tiles() -> None:
-    everywhere = np.ones((400, 3), bool)
-    weights = np.zeros(everywhere.size)
-    assert linear_of(SupportKernel(everywhere, everywhere, 100.0)).log_sum(weights) is not None
-    assert linear_of(SupportKernel(everywhere, everywhere, 1e4)).log_sum(weights) is None
+def test_a_kernel_far_wider_than_the_windows_of_the_passes_is_left_to_them() -> None:
+    on = np.ones((1200, 200), bool)
+    for size, is_left in ((560.0, True), (5.0, False)):
+        kernel = SupportKernel(on, on, 400.0)
+        kernel.log_sum(np.linspace(-size, 0.0, kernel.n_in))
+        assert (kernel._linear is None) == is_left
+
+
+def test_no_try_is_made_where_sums_are_expected_to_be_too_small() -> None:
+    on = disc((40, 40), (20, 20), 15.0)
+    for depth, is_left in ((math.inf, True), (50.0, False)):
+        kernel = SupportKernel(on, on, 4.0, expected_depth=depth)
+        kernel.log_sum(np.zeros(kernel.n_in))
+        assert (kernel._linear is None) == is_left
 
 
 @pytest.mark.parametrize("shape", [(60, 70), (9, 20, 30)])
@@ -150,14 +165,30 @@ def test_threads_change_no_bit(shape: tuple[int, ...], monkeypatch: pytest.Monke
         np.testing.assert_array_equal(linear_of(SupportKernel(on_in, on_out, 3.0)).log_sum(log_weight), in_one_call)
 
 
-def test_no_product_is_subnormal_and_nothing_of_use_is_dropped() -> None:
-    numbers, lifted = np.finfo(np.float64), linear._LIFT * np.log(2.0)
-    longest = linear._CUT + np.log(1e8) + linear._MOST_DEPTH  # the exponent at the end of a kernel
-    assert -linear._FLOOR - longest + lifted > np.log(float(numbers.tiny)), "the smallest product"
-    assert lifted + np.log(1e10) < np.log(float(numbers.max)), "a sum of 1e10 terms"
-    assert np.exp(linear._MOST_DEPTH - linear._FLOOR) * 1e4 < float(numbers.eps), (
-        "what is dropped, beside the smallest sum"
-    )
+@pytest.mark.parametrize("size", [100.0, 590.0])
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 4.0])
+@pytest.mark.parametrize("shape", [(40, 50), (12, 16, 20)])
+def test_no_product_is_subnormal_and_nothing_of_use_is_dropped(
+    shape: tuple[int, ...], epsilon: float, size: float
+) -> None:
+    numbers = np.finfo(np.float64)
+    on = np.ones(shape, bool)
+    sums = linear_of(SupportKernel(on, on, epsilon))
+    log_weight = np.linspace(-size, 0.0, on.size)
+    sums.log_sum(log_weight)  # finds out how deep the sums are
+    found = sums.log_sum(log_weight)
+    assert found is not None
+    assert sums._sums is not None
+    assert sums._sums._grids is not None
+    grids = sums._sums._grids
+    inputs = [grids.powers, *(out for _, out in grids.stages)]
+    for lines, (kernel, _) in zip(inputs, sums._sums._kernels[::-1], strict=False):
+        least = lines[lines > 0.0].min() * kernel[kernel > 0.0].min()
+        assert least >= numbers.tiny, "the smallest product"
+    np.testing.assert_allclose(found, dense(on, on, log_weight, epsilon, (1.0,) * on.ndim), atol=1e-11)
+    assert linear._LIFT * np.log(2.0) + np.log(1e10) < np.log(float(numbers.max)), "a sum of 1e10 terms"
+    dropped = np.exp(linear._MOST_DEPTH - linear._FLOOR) * 1e4
+    assert dropped < float(numbers.eps), "what is dropped, beside the smallest sum"
 
 
 def test_memory_of_a_large_grid_is_freed_between_solves() -> None:
@@ -165,7 +196,8 @@ def test_memory_of_a_large_grid_is_freed_between_solves() -> None:
     kernel = SupportKernel(on, on, 1.0)
     log_weight = np.zeros(on.size)
     before = kernel.log_sum(log_weight)
-    assert linear_of(kernel).nbytes > 3 * 8 * on.size - 1
+    assert kernel._linear is not None
+    assert kernel._linear.nbytes > 3 * 8 * on.size - 1
     kernel.release_large_buffers()
-    assert linear_of(kernel).nbytes == 0
+    assert kernel._linear.nbytes == 0
     np.testing.assert_array_equal(kernel.log_sum(log_weight), before)

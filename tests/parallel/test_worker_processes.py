@@ -217,9 +217,9 @@ def test_a_slow_load_from_disk_prints_no_notice(
     monkeypatch.delenv(QUIET, raising=False)
     whole = compiling.SupportKernel
 
-    def slow(*words: object) -> object:
+    def slow(*words: object, **named: object) -> object:
         time.sleep(2.5)
-        return whole(*words)  # type: ignore[arg-type]
+        return whole(*words, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(compiling, "SupportKernel", slow)
     compiling.make_ready("float64")

@@ -61,6 +61,9 @@ def threads_for(n_outputs: int) -> int:
 def run_in_threads(work: Callable[[int, int], None], n_outputs: int) -> None:
     """Call ``work(first, step)`` for first = 0..step-1: 0 in this thread, the others in the pool."""
     step = threads_for(n_outputs)
+    if step == 1:
+        work(0, 1)
+        return
     others = [_threads().submit(work, first, step) for first in range(1, step)]
     work(0, step)
     for other in others:

@@ -22,10 +22,16 @@ class KernelAxis:
 
     def __init__(self, index_in: Index, index_out: Index, epsilon: float) -> None:
         first_in, first_out = int(index_in.min()), int(index_out.min())
-        self.index_in, self.index_out = index_in - first_in, index_out - first_out
+        self.index_in = index_in - first_in if first_in else index_in
+        self.index_out = index_out - first_out if first_out else index_out
         self.n_in, self.n_out = int(self.index_in.max()) + 1, int(self.index_out.max()) + 1
         self.offset = first_out - first_in
         self.epsilon = epsilon
+
+    @property
+    def middle_shift(self) -> int:
+        """From the middle of the outputs' box to that of the inputs'."""
+        return (self.n_in - self.n_out) // 2 - self.offset
 
 
 def flat_index(indices: tuple[Index, ...], sides: tuple[int, ...]) -> Index:

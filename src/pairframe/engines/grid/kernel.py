@@ -1,7 +1,7 @@
 """The Gaussian kernel of a grid as an operator between two supports, without an n x m array.
 
 ``exp(-|x_i - x_j|^2 / eps)`` is a product over the axes, so a sum over the whole grid is one pass along each axis in turn
-(`passes`), for images and volumes alike. A pass writes its output turned: the axis just summed comes first, and the next
+(`passes`, or `linear` where the range of all numbers is small), for images and volumes alike. A pass writes its output turned: the axis just summed comes first, and the next
 one to sum is last and contiguous. Only lines and stretches of lines that can carry mass are visited.
 """
 
@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 
 from pairframe.engines.grid.axis import KernelAxis, flat_index
 from pairframe.engines.grid.linear import LinearSums
+from pairframe.engines.grid.order import output_spans, time_ns
 from pairframe.engines.grid.passes import pass_rows, sum_image
-from pairframe.engines.grid.places import places, spans
+from pairframe.engines.grid.places import places
 from pairframe.parallel.threads import run_in_threads, threads_for
-from pairframe.types import Bool, Float, Int
+from pairframe.types import Bool, Float, Index, Int
 
 TILE = 96  # outputs that share one window; larger amortises the exponentials, smaller wastes fewer products
 # How far below its maximum a tile may reach in that precision (in logarithms), what is dropped as nothing, and the power of two
 # that lifts the powers, so that a product of two numbers at the floor is no subnormal.
 _SCALES = {"float64": (600.0, 650.0, 865.0), "float32": (46.0, 73.0, 86.0)}
 _KEPT_BYTES = 32 << 20  # of channels that are kept between calls
+# Nanoseconds per line and per product on one core of an AMD EPYC (AVX-512).
+_LINE_NS, _PRODUCT_NS = 500.0, 0.065
 _REACH = 45.0  # the kernel is dropped past exp(-_REACH) when the cost of an order of axes is estimated
 
 
@@ -45,6 +48,8 @@ class SupportKernel:
         Of the inner products; exponents are always float64.
     spacing : one float per axis
         Distance between neighbouring pixels, work px; 1 along each axis by default.
+    expected_depth : float, optional
+        Sums are about ``exp(-expected_depth)`` of the largest weight or more. It is found by trying otherwise.
     """
 
     def __init__(
@@ -54,6 +59,8 @@ class SupportKernel:
         epsilon: float,
         dtype: str = "float64",
         spacing: tuple[float, ...] = (),
+        *,
+        expected_depth: float | None = None,
     ) -> None:
         sides = spacing or (1.0,) * support_in.ndim
         axes = [
@@ -62,34 +69,51 @@ class SupportKernel:
         ]
         # Slowest first; the passes go from the last to the first.
         orders: list[list[KernelAxis]] = [list(order) for order in permutations(axes)]
-        axes = min(orders, key=_cost)
-        self.n_in, self.n_out = axes[0].index_in.size, axes[0].index_out.size
-        shape_in = tuple(axis.n_in for axis in axes)
-        self._index_in = flat_index(tuple(axis.index_in for axis in axes), shape_in)
-        done = [*axes[1:], axes[0]]  # the last pass leaves its axis at the end: nothing comes after it
-        self._index_out = flat_index(tuple(axis.index_out for axis in done), tuple(axis.n_out for axis in done))
-        centre = max(2 * max(axis.n_in, axis.n_out) for axis in axes) + sum(abs(axis.offset) for axis in axes) + TILE
-        tables = {axis.epsilon: _toeplitz(axis.epsilon, centre, dtype) for axis in axes}
-        self._passes = [
-            _Pass(
-                n_in=axis.n_in,
-                n_out=axis.n_out,
-                offset=axis.offset,
-                spans=_pass_spans(axes, k),
-                table=tables[axis.epsilon],
-                centre=centre,
-                inverse_epsilon=1.0 / axis.epsilon,
-                scale=_SCALES[dtype],
-                turned=k > 0,
-            )
-            for k, axis in reversed(list(enumerate(axes)))
-        ]
-        self._linear = LinearSums(axes, self._index_in) if dtype == "float64" and len(axes) > 1 else None
-        self._log_in = np.full((self._passes[0].n_lines, shape_in[-1]), -np.inf)
+        costs = [_time_ns(order) for order in orders]
+        self._axes = orders[costs.index(min(costs))]
+        self.n_in, self.n_out = self._axes[0].index_in.size, self._axes[0].index_out.size
+        self._dtype, self._most_ns, self._expected_depth = dtype, min(costs), expected_depth
+        self.forget()
         # Kept between calls: fresh memory for each softmin costs as much as its sums.
         self._sums: list[Float] = []
         self._channels: dict[int, _Channels] = {}
         self._image: tuple[tuple[object, ...], ...] = ()  # arguments of the passes over an image in one call
+
+    # What the passes need is made when they are needed.
+
+    @cached_property
+    def _passes(self) -> list[_Pass]:
+        axes = self._axes
+        centre = max(2 * max(axis.n_in, axis.n_out) for axis in axes) + sum(abs(axis.offset) for axis in axes) + TILE
+        tables = {axis.epsilon: _toeplitz(axis.epsilon, centre, self._dtype) for axis in axes}
+        return [
+            _Pass(
+                n_in=axis.n_in,
+                n_out=axis.n_out,
+                offset=axis.offset,
+                spans=output_spans(axes, k),
+                table=tables[axis.epsilon],
+                centre=centre,
+                inverse_epsilon=1.0 / axis.epsilon,
+                scale=_SCALES[self._dtype],
+                turned=k > 0,
+            )
+            for k, axis in reversed(list(enumerate(axes)))
+        ]
+
+    @cached_property
+    def _index_in(self) -> Index:
+        axes = self._axes
+        return flat_index(tuple(axis.index_in for axis in axes), tuple(axis.n_in for axis in axes))
+
+    @cached_property
+    def _index_out(self) -> Index:
+        axes = [*self._axes[1:], self._axes[0]]  # the last pass leaves its axis at the end: nothing comes after it
+        return flat_index(tuple(axis.index_out for axis in axes), tuple(axis.n_out for axis in axes))
+
+    @cached_property
+    def _log_in(self) -> Float:
+        return np.full((self._passes[0].n_lines, self._passes[0].n_in), -np.inf)
 
     def log_sum(self, log_weight: Float) -> Float:
         """``log sum_j exp(log_weight_j - |x_i - x_j|^2 / eps)``: (n_in,) -> (n_out,); -inf where no input has weight."""
@@ -127,6 +151,13 @@ class SupportKernel:
         for k, channel in enumerate(channels):
             log_sum, means[k : k + 1] = self._run(log_weight, channel[None])
         return log_sum, means
+
+    def forget(self) -> None:
+        """Make the next sums independent of those before, to the last digit."""
+        can_be_linear = self._dtype == "float64" and len(self._axes) > 1
+        self._linear: LinearSums | None = None
+        if can_be_linear:
+            self._linear = LinearSums(self._axes, self._most_ns, self._expected_depth)
 
     def release_large_buffers(self) -> None:
         """Free what is kept between calls if it is as large as an image of a million pixels; the next call makes it again."""
@@ -253,37 +284,10 @@ def _lines_first(phi: Float, n_lines: int, n: int) -> Float:
     return np.ascontiguousarray(by_line).reshape(n_lines, n_channels, n)
 
 
-def _cost(axes: list[KernelAxis]) -> float:
-    """About how many products the passes take in this order: outputs times the inputs that each of them sees."""
-    *slow, fast = axes
-    if not slow:
-        return 0.0
-    lines_in = flat_index(tuple(axis.index_in for axis in slow), tuple(axis.n_in for axis in slow))
-    spans_in = spans(lines_in, fast.index_in, math.prod(axis.n_in for axis in slow))
-    total = float(fast.n_out * np.minimum(spans_in[:, 1] - spans_in[:, 0], _window(fast)).sum())
-    for k in range(len(slow) - 1, 0, -1):
-        n_lines = math.prod(axis.n_in for axis in axes[:k]) * math.prod(axis.n_out for axis in axes[k + 1 :])
-        total += float(n_lines * axes[k].n_out * min(axes[k].n_in, _window(axes[k])))
-    return float(total + axes[0].index_out.size * min(axes[0].n_in, _window(axes[0])))
-
-
-def _window(axis: KernelAxis) -> float:
-    """Inputs that an output sees, at most: a tile and the kernel's reach on both sides of it."""
-    return TILE + 2.0 * math.sqrt(_REACH * axis.epsilon)
-
-
-def _pass_spans(axes: list[KernelAxis], k: int) -> Int:
-    """Outputs that the pass along axis k must write, (n_lines, 2): the later passes and the support read no others.
-
-    Lines are ordered by the output's places along the axes already summed, then by the input's along those still to sum.
-    """
-    summed, axis = axes[k + 1 :], axes[k]
-    n_per_place = math.prod(other.n_in for other in axes[:k])
-    if not summed:
-        return np.tile(np.array([[0, axis.n_out]]), (n_per_place, 1))
-    sides = tuple(other.n_out for other in summed)
-    lines = flat_index(tuple(other.index_out for other in summed), sides)
-    return np.repeat(spans(lines, axis.index_out, math.prod(sides)), n_per_place, axis=0)
+def _time_ns(axes: list[KernelAxis]) -> float:
+    """Of the passes in this order of the axes."""
+    windows = [TILE + 2.0 * math.sqrt(_REACH * axis.epsilon) for axis in axes]
+    return time_ns(axes, windows, _LINE_NS, _PRODUCT_NS)
 
 
 def _toeplitz(epsilon: float, centre: int, dtype: str) -> NDArray[np.floating]:

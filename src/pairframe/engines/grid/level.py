@@ -84,8 +84,7 @@ class Level:
         self.epsilon = problem.epsilon
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
         is_one = problem.mass_a is problem.mass_b  # a measure against itself
-        self._log_u = problem.log_u[on_a]
-        self._log_v = self._log_u if is_one else problem.log_v[on_b]
+        self._log_u, self._log_v = problem.log_factors()
         self._log_a_over_u = np.log(self.mass_a) - self._log_u
         self._log_b_over_v = self._log_a_over_u if is_one else np.log(self.mass_b) - self._log_v
         problem.forget_large_grids()
@@ -99,6 +98,9 @@ class Level:
     def forget_round(self) -> None:
         """Make the next round independent of those before."""
         self._residual = 0.0
+        for kernel in (self._sum_at_a, self._sum_at_b):
+            if isinstance(kernel, SupportKernel):
+                kernel.forget()
 
     def plain_start(self, goal: float, most: int) -> Float | None:
         """The potential on a, (n_a,), from plain rounds to a residual of about `goal`; None if they fail or the kernels are not stored."""

@@ -154,7 +154,7 @@ def log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, expone
 
 
 @compiled(fastmath=_FLAGS)
-def _products(kernel, k0, e, width, t, sums):
+def products(kernel, k0, e, width, t, sums):
     """``sums[q] = sum_k kernel[k0 - q + k] e[k]`` for q < t: slices of the Toeplitz kernel, eight outputs at a time.
 
     The outputs are the lanes of the vector code, so nothing is added across lanes at the end.
@@ -269,7 +269,7 @@ def _row(
             for k in range(width):
                 product[k] = e[k]
             k0 = centre + lo - i0 - d
-            _products(kernel, k0, product, width, t, sums)
+            products(kernel, k0, product, width, t, sums)
             lowest = sums[0]
             for q in range(t):
                 lowest = sums[q] if sums[q] < lowest else lowest
@@ -282,7 +282,7 @@ def _row(
             row_phi = phi[c, lo : hi + 1]
             for k in range(width):
                 product[k] = e[k] * row_phi[k]
-            _products(kernel, k0, product, width, t, mantissa)
+            products(kernel, k0, product, width, t, mantissa)
             for q in range(t):
                 row_means[q] = mantissa[q] / sums[q]
         log_of_sums(sums, sums_bits, lift, mantissa, mantissa_bits, exponent, exponent_bits, t)
