@@ -12,6 +12,7 @@ from pairframe.problem import TransportProblem
 from pairframe.types import Float
 
 COARSEST_PX = 24  # the longest side of the coarsest grid is at least this
+_COARSEST_STEP = 16.0  # in epsilon, at the coarsest level
 _LARGEST_STEP = 4.0  # in epsilon, from the last coarse level, with pinned potentials
 _STEEP = 64.0  # a larger step in epsilon is made in steps of at least `_LADDER`, at most `_MOST_RUNGS` of them
 _LADDER, _MOST_RUNGS = 4.0, 12
@@ -23,8 +24,8 @@ def coarse_problems(problem: TransportProblem) -> list[tuple[int, TransportProbl
 
     Each level doubles the block sides and the unit of length, so `epsilon` and penalties are divided by 4. Along an axis
     with pixels far apart blocks stay as they are until those of the other axes have caught up. Epsilon is raised where
-    the blur would be below `BLUR_PX` of that level's pixels; the coarsest level comes three times, with 16, 4 and 1 times
-    that epsilon. With pinned potentials the full grid comes twice where the last step in epsilon would be large. With a blur
+    the blur would be below `BLUR_PX` of that level's pixels; the coarsest level comes twice, with `_COARSEST_STEP` times
+    that epsilon first. With pinned potentials the full grid comes twice where the last step in epsilon would be large. With a blur
     far below a pixel it comes several times, with epsilon falling by a factor of 4 or more.
     """
     blocks = _block_sides(problem)
@@ -33,7 +34,7 @@ def coarse_problems(problem: TransportProblem) -> list[tuple[int, TransportProbl
         levels.append((math.prod(sides), _pooled(problem, sides, depth, 1.0)))
     if len(blocks) > 1:
         n_pixels, depth = math.prod(blocks[-1]), len(blocks) - 1
-        levels += [(n_pixels, _pooled(problem, blocks[-1], depth, factor)) for factor in (4.0, 16.0)]
+        levels.append((n_pixels, _pooled(problem, blocks[-1], depth, _COARSEST_STEP)))
     return levels[:0:-1] + [(1, rung) for rung in rungs(problem)] + levels[:1]
 
 
