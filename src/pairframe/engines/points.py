@@ -84,7 +84,7 @@ class Points:
         on_a, on_b = problem.support_a, problem.support_b
         self.positions_a, self.positions_b = problem.positions(on_a), problem.positions(on_b)
         self.mass_a, self.mass_b = problem.mass_a[on_a], problem.mass_b[on_b]
-        self.log_u, self.log_v = problem.log_u[on_a], problem.log_v[on_b]
+        self.log_u, self.log_v = problem.log_factors()
 
     @cached_property
     def _cost(self) -> Float | None:

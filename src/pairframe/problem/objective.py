@@ -104,8 +104,10 @@ class Certificate:
 def dual_value(problem: TransportProblem, f: Float, g: Float, total_plan: float) -> float:
     """The dual at (f, g): a lower bound of the optimum. -inf where a potential is not allowed."""
     on_a, on_b = problem.support_a, problem.support_b
-    value = problem.penalty_a.dual_value(f[on_a], problem.mass_a[on_a])
-    value += problem.penalty_b.dual_value(g[on_b], problem.mass_b[on_b])
+    value = value_b = problem.penalty_a.dual_value(f[on_a], problem.mass_a[on_a])
+    if f is not g or problem.mass_a is not problem.mass_b or problem.penalty_a != problem.penalty_b:
+        value_b = problem.penalty_b.dual_value(g[on_b], problem.mass_b[on_b])
+    value += value_b
     value -= problem.epsilon * (total_plan - problem.total_reference)
     return value if not math.isnan(value) else -math.inf
 
@@ -153,10 +155,11 @@ def certificate(
     """
     on_a, on_b = problem.support_a, problem.support_b
     with np.errstate(over="ignore", invalid="ignore"):
-        off_a = problem.penalty_a.residual(p[on_a], f[on_a] + shift, problem.mass_a[on_a])
-        off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, problem.mass_b[on_b])
-        dual = _stated_dual(problem, f + shift, g - shift, float(p[on_a].sum()), stated or problem)
+        off_a = off_b = problem.penalty_a.residual(p[on_a], f[on_a] + shift, problem.mass_a[on_a])
         plan = [_Plan(f, g, p, q, shift)]
+        if not plan[0].is_of_one_measure(problem):
+            off_b = problem.penalty_b.residual(q[on_b], g[on_b] - shift, problem.mass_b[on_b])
+        dual = _stated_dual(problem, *plan[0].whole_potentials(), float(p[on_a].sum()), stated or problem)
         del f, g, p, q  # of a large grid the bound makes four more
         found = _upper_bound(problem, plan.pop(), dual, marginals, stated or problem)
     marginal_error = max(_nan_to_inf(off_a / problem.total_a), _nan_to_inf(off_b / problem.total_b))
@@ -179,6 +182,15 @@ class _Plan:
     p: Float
     q: Float
     shift: float
+
+    def is_of_one_measure(self, problem: TransportProblem) -> bool:
+        """Whether it moves a measure to itself, so that what is true of one side is true of the other."""
+        is_one_plan = self.f is self.g and self.p is self.q and self.shift == 0.0
+        return is_one_plan and problem.mass_a is problem.mass_b and problem.penalty_a == problem.penalty_b
+
+    def whole_potentials(self) -> tuple[Float, Float]:
+        """With the shift."""
+        return (self.f, self.g) if self.shift == 0.0 else (self.f + self.shift, self.g - self.shift)
 
 
 @dataclass(frozen=True)
@@ -222,14 +234,18 @@ def _upper_of_plan(
 ) -> _Upper:
     """The bound of a plan that exceeds no hard side, and the dual of its potentials if that is not known."""
     on_a, on_b = problem.support_a, problem.support_b
-    p, q = plan.p[on_a], plan.q[on_b]
-    gap = problem.penalty_a.gap(p, plan.f[on_a], problem.mass_a[on_a], plan.shift)
-    gap += problem.penalty_b.gap(q, plan.g[on_b], problem.mass_b[on_b], -plan.shift)
+    is_one = plan.is_of_one_measure(problem)
+    p = q = plan.p[on_a]
+    gap = gap_b = problem.penalty_a.gap(p, plan.f[on_a], problem.mass_a[on_a], plan.shift)
+    if not is_one:
+        q = plan.q[on_b]
+        gap_b = problem.penalty_b.gap(q, plan.g[on_b], problem.mass_b[on_b], -plan.shift)
+    gap += gap_b
     avoidable = _avoidable(stated, p, q)
     if stated is not problem:
         gap += avoidable - _avoidable(problem, p, q)
     if dual is None:
-        dual = _stated_dual(problem, plan.f + plan.shift, plan.g - plan.shift, float(p.sum()), stated)
+        dual = _stated_dual(problem, *plan.whole_potentials(), float(p.sum()), stated)
     if not (math.isfinite(gap) and math.isfinite(dual)):
         return _Upper(math.inf, math.nan)
     bracket = _bracket(problem, plan.f[on_a], plan.g[on_b], p, q)
@@ -250,9 +266,10 @@ def _scale(problem: TransportProblem, bracket: float, avoidable: float, p: Float
 def _avoidable(problem: TransportProblem, p: Float, q: Float) -> float:
     """X: the penalties of marginals (n,) and (m,) beyond those of the cheapest ones."""
     t = unavoidable_translation(problem)
-    return problem.penalty_a.gap(p, np.full(p.shape, t), problem.mass_a[problem.support_a]) + problem.penalty_b.gap(
-        q, np.full(q.shape, -t), problem.mass_b[problem.support_b]
-    )
+    gap_a = problem.penalty_a.gap(p, np.full(p.shape, t), problem.mass_a[problem.support_a])
+    if p is q and t == 0.0 and problem.mass_a is problem.mass_b and problem.penalty_a == problem.penalty_b:
+        return 2.0 * gap_a
+    return gap_a + problem.penalty_b.gap(q, np.full(q.shape, -t), problem.mass_b[problem.support_b])
 
 
 def _unavoidable(problem: TransportProblem) -> float:

@@ -122,7 +122,7 @@ class TransportProblem:
     @cached_property
     def support_b(self) -> Bool:
         """Where the target has mass."""
-        return _frozen(self.mass_b > 0)
+        return self.support_a if self.mass_a is self.mass_b else _frozen(self.mass_b > 0)
 
     @cached_property
     def total_a(self) -> float:
@@ -132,7 +132,7 @@ class TransportProblem:
     @cached_property
     def total_b(self) -> float:
         """M_b."""
-        return float(self.mass_b.sum())
+        return self.total_a if self.mass_a is self.mass_b else float(self.mass_b.sum())
 
     # Logarithms are not kept: an image of each would stay in memory as long as the problem.
 
@@ -159,15 +159,25 @@ class TransportProblem:
         """Log(b/v); 0 off the support."""
         return _frozen(_log_ratio(self.mass_b, self.log_v))
 
+    def log_factors(self) -> tuple[Float, Float]:
+        """Logs of u and v on the supports, (n,) and (m,) in row-major order; one array for a measure against itself."""
+        log_u = self._log_reference(self.mass_a[self.support_a], self.total_b)
+        if self.mass_a is self.mass_b:
+            return log_u, log_u
+        return log_u, self._log_reference(self.mass_b[self.support_b], self.total_a)
+
     @cached_property
     def total_reference(self) -> float:
         """Sum of u times sum of v."""
-        return float(np.exp(self.log_u).sum()) * float(np.exp(self.log_v).sum())
+        log_u, log_v = self.log_factors()
+        total_u = float(np.exp(log_u).sum())
+        return total_u * (total_u if log_v is log_u else float(np.exp(log_v).sum()))
 
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether source and target, mass and penalty, are the same: a self-problem."""
-        return self.penalty_a == self.penalty_b and np.array_equal(self.mass_a, self.mass_b)
+        is_one = self.mass_a is self.mass_b or np.array_equal(self.mass_a, self.mass_b)
+        return is_one and self.penalty_a == self.penalty_b
 
     def forget_large_grids(self) -> None:
         """Free the arrays over a large grid that can be computed again; those of a volume may be gigabytes."""

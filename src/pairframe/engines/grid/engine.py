@@ -84,7 +84,7 @@ class GridEngine(Engine):
         progress: Progress | None = None,
     ) -> Solution:
         """Solve; see `Engine.run`."""
-        make_ready(options.dtype)
+        make_ready(options.dtype, problem.mass_a.ndim)
         turned = Orientation(problem, swap=_is_better_swapped(problem))
         solve = _Solve(turned.problem, options, turned.start(init), progress)
         end = solve.run()
@@ -291,12 +291,14 @@ class _Solve:
 
     def _certify(self, point: Round) -> Certificate:
         on_a, on_b, potentials = self._problem.support_a, self._problem.support_b, point.potentials
+        f, p = on_grid(potentials.f, on_a), on_grid(_numbers(point.marginal_a), on_a)
+        is_one = potentials.f is potentials.g and point.marginal_a is point.marginal_b
         found = certificate(
             self._problem,
-            on_grid(potentials.f, on_a),
-            on_grid(potentials.g, on_b),
-            on_grid(_numbers(point.marginal_a), on_a),
-            on_grid(_numbers(point.marginal_b), on_b),
+            f,
+            f if is_one else on_grid(potentials.g, on_b),
+            p,
+            p if is_one else on_grid(_numbers(point.marginal_b), on_b),
             Marginals(self._marginal_a, self._marginal_b),
             potentials.shift,
             None if self._stated is self._problem else self._stated,

@@ -58,6 +58,11 @@ class KL(RelaxedPenalty):
         """See `Penalty.log_optimal_marginal`."""
         return log_mass - f / self.marginal_relaxation
 
+    def optimal_marginal(self, f: Float, mass: Float) -> Float:
+        """See `Penalty.optimal_marginal`."""
+        with np.errstate(over="ignore"):
+            return np.asarray(mass * np.exp(f / -self.marginal_relaxation))
+
     def decay(self, f: Float, epsilon: float) -> Float:
         """See `Penalty.decay`."""
         return np.full(f.shape, epsilon / self.marginal_relaxation)
@@ -80,7 +85,7 @@ def kl_terms(p: Float, log_r: Float, r: Float) -> Float:
 
 def _last_term(largest: float) -> int:
     """The last k of the series of d + expm1(-d) in d^k/k! that counts in float64, for |d| up to `largest`, or up to 0.1."""
-    x, k = min(largest, _SMALL), 3
+    x, k = min(largest, _SMALL) if largest == largest else _SMALL, 3
     while 2.0 * x ** (k - 1) > _LAST_DIGIT * math.factorial(k + 1):  # the next term relative to the first, d^2/2
         k += 1
     return k
