@@ -329,7 +329,7 @@ def test_pixels_too_far_to_be_summed_in_a_self_problem_are_those_it_does_not_see
     mass = mass / mass.sum() if penalty == "balanced" else mass
     settings = ImageLoss(1.5, 6.0, penalty=penalty)._settings(None)
     found = self_value(mass, settings, wants_gradient=True).gradient
-    monkeypatch.setattr(pair_module, "_near", lambda pixels, box, distance_px: pixels)
+    monkeypatch.setattr(pair_module, "_near", lambda off, on, box, margin: off)
     wanted = self_value(mass, settings, wants_gradient=True).gradient
     assert found is not None
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)

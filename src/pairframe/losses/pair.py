@@ -19,6 +19,7 @@ import numpy as np
 from pairframe.engines import Solution, SolveOptions
 from pairframe.engines import solve as solve_problem
 from pairframe.engines.grid.kernel import SupportKernel
+from pairframe.engines.grid.places import widened
 from pairframe.frame import tight_box
 from pairframe.losses.empty_pixels import NEARLY_EMPTY, LittleMass
 from pairframe.maps.accounting import FeasiblePart, feasible_part
@@ -133,25 +134,27 @@ def _derivative(
     little = LittleMass(
         np.log(NEARLY_EMPTY * problem.total_a / int(on.sum())), log_lattice_sum(epsilon), penalty, epsilon
     )
-    log_v = problem.log_v[problem.support_b] + g[problem.support_b] / epsilon
+    log_v = problem.log_factors()[1] + g[problem.support_b] / epsilon
     if is_own:
         values[off] = _open_derivative(*little.against_itself(np.array([-np.inf])), penalty, epsilon)
-        off = _near(off, box, little.far_px(log_v))
+    there = np.zeros(shape, dtype=bool)
+    there[box] = problem.support_b
+    depth = np.inf  # pixels may be anywhere
+    if is_own:
+        margin = math.ceil(min(little.far_px(log_v), sum(shape)))
+        off, depth = _near(off, there, box, margin), float(np.ptp(log_v)) + 2.0 * margin**2 / epsilon
     if off.any():
-        there = np.zeros(shape, dtype=bool)
-        there[box] = problem.support_b
-        log_sum = SupportKernel(there, off, epsilon).log_sum(log_v)
+        log_sum = SupportKernel(there, off, epsilon, expected_depth=depth).log_sum(log_v)
         found = little.against_itself(log_sum) if is_own else little.against_another(log_sum)
         values[off] = _open_derivative(*found, penalty, epsilon)
     return values
 
 
-def _near(pixels: Bool, box: tuple[slice, ...], distance_px: float) -> Bool:
-    """Those of `pixels` (H, W) that are at most so far from the box along each axis."""
-    margin = math.ceil(min(distance_px, sum(pixels.shape)))
+def _near(off: Bool, on: Bool, box: tuple[slice, ...], margin: int) -> Bool:
+    """Those of `off` (H, W) that are at most so far, along both axes, from a pixel of `on`, all of which are in the box."""
     wide = tuple(slice(max(0, side.start - margin), side.stop + margin) for side in box)
-    found = np.zeros_like(pixels)
-    found[wide] = pixels[wide]
+    found = np.zeros_like(off)
+    found[wide] = off[wide] & widened(widened(on[wide], margin).T, margin).T
     return found
 
 

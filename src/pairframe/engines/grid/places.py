@@ -26,6 +26,13 @@ def spans(line: Index, place: Index, n_lines: int) -> Int:
     return found
 
 
+def widened(support: Bool, margin: int) -> Bool:
+    """Where any pixel of a support (H, W) is at most so far along the last axis."""
+    found = np.empty(support.shape, dtype=bool)
+    _mark_near(np.ascontiguousarray(support), margin, found)
+    return found
+
+
 @compiled(nogil=True)
 def _list(lines, line, place):
     n = 0
@@ -44,3 +51,16 @@ def _widen(line, place, found):
             found[i, 0], found[i, 1] = j, j + 1
         else:
             found[i, 0], found[i, 1] = min(found[i, 0], j), max(found[i, 1], j + 1)
+
+
+@compiled(nogil=True)
+def _mark_near(lines, margin, found):
+    n = lines.shape[1]
+    for i in range(lines.shape[0]):
+        before, after = -1 - margin, n + margin
+        for j in range(n):
+            before = j if lines[i, j] else before
+            found[i, j] = j - before <= margin
+        for j in range(n - 1, -1, -1):
+            after = j if lines[i, j] else after
+            found[i, j] = found[i, j] or after - j <= margin
