@@ -73,6 +73,7 @@ class SupportKernel:
         self._axes = orders[costs.index(min(costs))]
         self.n_in, self.n_out = self._axes[0].index_in.size, self._axes[0].index_out.size
         self._dtype, self._most_ns, self._expected_depth = dtype, min(costs), expected_depth
+        self._linear: LinearSums | None = None
         self.forget()
         # Kept between calls: fresh memory for each softmin costs as much as its sums.
         self._sums: list[Float] = []
@@ -155,9 +156,7 @@ class SupportKernel:
     def forget(self) -> None:
         """Make the next sums independent of those before, to the last digit."""
         can_be_linear = self._dtype == "float64" and len(self._axes) > 1
-        self._linear: LinearSums | None = None
-        if can_be_linear:
-            self._linear = LinearSums(self._axes, self._most_ns, self._expected_depth)
+        self._linear = LinearSums(self._axes, self._most_ns, self._expected_depth) if can_be_linear else None
 
     def release_large_buffers(self) -> None:
         """Free what is kept between calls if it is as large as an image of a million pixels; the next call makes it again."""
