@@ -10,11 +10,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pairframe.engines.grid import compiling
 from pairframe.errors import WorkerError
 from pairframe.parallel.in_order import in_order
+from pairframe.parallel.parcel import Parcel
 from pairframe.parallel.processes import QUIET, standing_pool, worker_pool
 
 
@@ -107,6 +109,93 @@ def test_a_process_forked_while_workers_are_in_use_starts_its_own(tmp_path: Path
         [sys.executable, "-W", "ignore", script], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_pool_that_was_shut_down_is_replaced() -> None:
+    """As after an interrupt between the end of a pool and the moment when it is forgotten."""
+    with standing_pool(1) as pool:
+        pool.submit(os.getpid).result()
+    pool.shutdown()
+    with standing_pool(1) as pool:
+        assert pool.submit(os.getpid).result() != os.getpid()
+
+
+def test_an_interrupt_in_the_terminal_does_not_end_standing_workers() -> None:
+    with standing_pool(1) as pool:
+        first = pool.submit(os.getpid).result()
+    os.kill(first, signal.SIGINT)
+    with standing_pool(1) as pool:
+        assert pool.submit(time.sleep, 0.1).result() is None
+        assert pool.submit(os.getpid).result() == first
+
+
+def test_an_interrupt_while_results_are_awaited_loses_none_of_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    whole = Parcel.open
+
+    def counted(parcel: Parcel) -> list[object]:
+        opened.append(parcel.file)
+        return whole(parcel)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with standing_pool(1) as pool:
+        pool.submit(os.getpid).result()
+    monkeypatch.setattr(Parcel, "open", counted)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            list(in_order(_slowly, iter([1.0]), 1, 2, workers_stay=True))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert len(opened) == 1
+    assert not Path(opened[0]).exists()
+
+
+def _slowly(tasks: list[float]) -> list[np.ndarray]:
+    time.sleep(tasks[0])
+    return [np.ones(1000)]
+
+
+def test_a_child_forked_while_a_pool_is_locked_does_not_wait_for_it(tmp_path: Path) -> None:
+    script = tmp_path / "locked.py"
+    script.write_text(FORKED_WHILE_LOCKED)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+FORKED_WHILE_LOCKED = """
+import gc, os, signal, threading
+from pairframe.parallel.processes import standing_pool
+
+if __name__ == "__main__":
+    with standing_pool(1) as pool:
+        pool.submit(os.getpid).result()
+    locked, done = threading.Event(), threading.Event()
+
+    def hold():
+        with pool._shutdown_lock:
+            locked.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        pool = None
+        gc.collect()
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done.set()
+    holder.join()
+    raise SystemExit(code)
+"""
 
 
 def test_an_error_in_a_task_leaves_the_standing_workers_as_they_are() -> None:

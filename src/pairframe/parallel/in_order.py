@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -61,12 +62,16 @@ def in_order(
                     begun += 1
                     waiting.append(_run_here(work, chunk))
                     continue
-                yield from chunk_results(waiting.popleft())
+                found = chunk_results(waiting[0])  # stays in the queue while it is waited for, if that is interrupted
+                waiting.popleft()
+                yield from found
     finally:
-        # After an error, or if the caller stops early, open the remaining parcels so that their memory is freed.
+        # After an error, or if the caller stops early, drop what has not begun, and open the remaining parcels so that their
+        # memory is freed.
         for future in waiting:
-            if not future.cancelled() and future.exception() is None:
-                chunk_results(future)
+            if not future.cancel() and future.exception() is None:
+                with suppress(FileNotFoundError):  # opened just before an interrupt
+                    chunk_results(future)
 
 
 def chunk_results(future: Outcome[Result]) -> list[Result]:

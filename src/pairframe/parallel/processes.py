@@ -106,10 +106,12 @@ class _Standing:
     def of(self, jobs: int) -> ProcessPoolExecutor:
         """So many workers: those of the last call, unless one has died since."""
         if self.pool is not None and not (self.jobs == jobs and self._answers()):
-            self.pool.shutdown(wait=False, cancel_futures=True)
+            before = self.pool
             self.forget()
+            before.shutdown(wait=False, cancel_futures=True)
         if self.pool is None:
-            self.jobs, self.pool = jobs, ProcessPoolExecutor(jobs, mp_context=self.context)
+            self.pool = ProcessPoolExecutor(jobs, mp_context=self.context, initializer=_ignore_interrupts)
+            self.jobs = jobs
         return self.pool
 
     def _answers(self) -> bool:
@@ -117,16 +119,25 @@ class _Standing:
         assert self.pool is not None
         try:
             self.pool.submit(os.getpid).result()
-        except BrokenProcessPool:
+        except RuntimeError:  # a worker died, or the pool was shut down
             return False
         return all(process.is_alive() for process in self.context.processes)
 
 
+def _ignore_interrupts() -> None:
+    """In a worker that stays: Ctrl-C in the terminal is for the process that gave it work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 _standing = _Standing()
+_of_parents: list[
+    _Standing
+] = []  # never closed here: another thread of the parent may have held a lock of theirs at the fork
 
 
 def _forget_standing_workers() -> None:
     global _standing
+    _of_parents.append(_standing)
     _standing = _Standing()
 
 
@@ -154,8 +165,8 @@ def standing_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
             yield pool
         except BrokenProcessPool:
             processes = standing.context.processes
-            pool.shutdown(cancel_futures=True)
             standing.forget()
+            pool.shutdown(cancel_futures=True)
             raise _worker_died(processes) from None
 
 
