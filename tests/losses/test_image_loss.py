@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -269,6 +270,20 @@ def test_a_solve_that_stops_early_warns() -> None:
     a, b = pair()
     with pytest.warns(NotConvergedWarning, match=r"1 of 1 pairs stopped after up to 2 kernel .*raise max_iterations"):
         ImageLoss(2.0, 10.0, max_iterations=2, tol=1e-9)(a, b)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_self_problem_that_stops_early_warns_every_time(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that of a target, whose value is remembered otherwise."""
+    for module in (pair_module, batch_module):
+        monkeypatch.setattr(
+            module, "self_value", lambda *words, **named: replace(self_value(*words, **named), error=1.0)
+        )
+    forget()
+    a, b = (one.expand(count, -1, -1) for one in pair())
+    for _ in range(2):
+        with pytest.warns(NotConvergedWarning, match=f"{count} of {count} pairs"):
+            ImageLoss(2.0, 10.0)(a, b)
 
 
 def test_it_prints_and_pickles() -> None:

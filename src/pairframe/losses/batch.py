@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pairframe.losses.pair import PairSettings, PairValue, mass_box, pair_value, self_value
+from pairframe.losses.pair import PairSettings, PairValue, SelfValue, mass_box, pair_value, self_value
 from pairframe.parallel.in_order import in_order
 from pairframe.parallel.threads import at_most, n_threads
 from pairframe.types import Float
@@ -47,7 +47,8 @@ def batch_values(a: Float, b: Float, settings: PairSettings, wants: tuple[bool, 
     shared = [key for key, count in Counter(keys).items() if key is not None and count > 1 and _recall(key) is None]
     owns = [(b[keys.index(key)], settings) for key in shared]
     for key, own in zip(shared, side_by_side(_own_value, owns, jobs), strict=True):
-        _remember(key, own)
+        if own.error <= settings.options.tol:  # another one is solved again by every pair that needs it, which says so
+            _remember(key, own.value)
     tasks = [(a[k], b[k], settings, wants, _recall(key)) for k, key in enumerate(keys)]
     gradients = [np.empty(a.shape) if one else None for one in wants]
     values = np.empty(len(a))
@@ -59,7 +60,8 @@ def batch_values(a: Float, b: Float, settings: PairSettings, wants: tuple[bool, 
         for goal, gradient in zip(gradients, (found.gradient_a, found.gradient_b), strict=True):
             if goal is not None:
                 goal[k] = gradient
-        _remember(keys[k], found.own_b)
+        if found.own_b is not None and found.own_b.error <= settings.options.tol:
+            _remember(keys[k], found.own_b.value)
     return BatchValue(
         values,
         gradients[0],
@@ -94,8 +96,8 @@ def _pair_value(task: tuple[Float, Float, PairSettings, tuple[bool, bool], float
     return pair_value(*task)
 
 
-def _own_value(task: tuple[Float, PairSettings]) -> float:
-    return self_value(*task, wants_gradient=False).value
+def _own_value(task: tuple[Float, PairSettings]) -> SelfValue:
+    return self_value(*task, wants_gradient=False)
 
 
 # Self-values of targets are remembered: in training the same targets come back in every epoch.
@@ -117,8 +119,8 @@ def _recall(key: str | None) -> float | None:
         return _remembered[key]
 
 
-def _remember(key: str | None, value: float | None) -> None:
-    if key is None or value is None:
+def _remember(key: str | None, value: float) -> None:
+    if key is None:
         return
     with _lock:
         _remembered[key] = value

@@ -40,23 +40,28 @@ class PairSettings:
 
 @dataclass(frozen=True, eq=False)
 class SelfValue:
-    """The value of an image against itself without its reference, and its derivative (H, W) if it was asked for."""
+    """The value of an image against itself without its reference, and its derivative (H, W) if it was asked for.
+
+    `error` and `iterations` are those of its solve; 0 if the value was known.
+    """
 
     value: float
     gradient: Float | None
+    error: float = 0.0
+    iterations: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class PairValue:
     """The divergence of a pair and its derivatives (H, W), if they were asked for.
 
-    `own_b` is the value of b against itself, if it was needed. `error` and `iterations` are those of the solve of the pair.
+    `own_b` is the value of b against itself, if it was needed. `error` and `iterations` are the largest of all solves.
     """
 
     value: float
     gradient_a: Float | None
     gradient_b: Float | None
-    own_b: float | None = None
+    own_b: SelfValue | None = None
     error: float = 0.0
     iterations: int = 0
 
@@ -88,8 +93,9 @@ def pair_value(
         if wants[side]:
             assert own.gradient is not None
             gradients[side] = _derivative(solution, side, box, a.shape, is_own=False) - own.gradient
-    error, iterations = solution.certificate.error, solution.iterations
-    return PairValue(max(value, 0.0), gradients[0], gradients[1], own_b.value, error, iterations)
+    error = max(solution.certificate.error, own_a.error, own_b.error)
+    iterations = max(solution.iterations, own_a.iterations, own_b.iterations)
+    return PairValue(max(value, 0.0), gradients[0], gradients[1], own_b, error, iterations)
 
 
 def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> SelfValue:
@@ -98,9 +104,8 @@ def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> Sel
     own = mass[box]
     problem = TransportProblem(own, own, settings.epsilon, settings.penalty, settings.penalty)
     solution = solve_problem(problem, "grid", settings.options)
-    return SelfValue(
-        _value(solution), _derivative(solution, 0, box, mass.shape, is_own=True) if wants_gradient else None
-    )
+    gradient = _derivative(solution, 0, box, mass.shape, is_own=True) if wants_gradient else None
+    return SelfValue(_value(solution), gradient, solution.certificate.error, solution.iterations)
 
 
 def mass_box(mass: Float) -> tuple[slice, ...]:
