@@ -91,6 +91,9 @@ class CudaKernel:
         wanted = self._index_out
         return log_sum.view(-1)[wanted].cpu().numpy(), means[0].flatten(1)[:, wanted].cpu().numpy()
 
+    def forget(self) -> None:
+        """See `SupportKernel.forget`; nothing is remembered."""
+
     def release_large_buffers(self) -> None:
         """See `SupportKernel.release_large_buffers`; there are none."""
 

@@ -99,8 +99,7 @@ class Level:
         """Make the next round independent of those before."""
         self._residual = 0.0
         for kernel in (self._sum_at_a, self._sum_at_b):
-            if isinstance(kernel, SupportKernel):
-                kernel.forget()
+            kernel.forget()
 
     def plain_start(self, goal: float, most: int) -> Float | None:
         """The potential on a, (n_a,), from plain rounds to a residual of about `goal`; None if they fail or the kernels are not stored."""

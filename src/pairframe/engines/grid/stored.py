@@ -60,6 +60,9 @@ class StoredKernel:
         )
         return out, means
 
+    def forget(self) -> None:
+        """See `SupportKernel.forget`; nothing is remembered."""
+
     def release_large_buffers(self) -> None:
         """See `SupportKernel.release_large_buffers`; there are none."""
 
