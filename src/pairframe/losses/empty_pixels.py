@@ -59,12 +59,12 @@ class LittleMass:
         """The x of a self-problem where K is nothing."""
         return (self._log_ratio - self._log_own) / (self._slope + 1.0)
 
-    def against_another(self, log_sum: Float) -> tuple[Float, Float]:
-        """Potentials, and shares of the mass that are moved, (n,) each, where log K is `log_sum`."""
+    def against_another(self, log_sum: Float) -> tuple[Float, Float | None]:
+        """Potentials (n,) where log K is `log_sum`, and if they have bounds the shares of the mass that are moved."""
         f = self.penalty.update(self.epsilon * (self._log_ratio - log_sum), self.epsilon)
         return f, self._share(f, log_sum)
 
-    def against_itself(self, log_sum: Float) -> tuple[Float, Float]:
+    def against_itself(self, log_sum: Float) -> tuple[Float, Float | None]:
         """The same in a self-problem; -inf is far from all other mass."""
         x = self._own_exponent(log_sum)
         f = self.penalty.admissible(self.epsilon * x)
@@ -78,10 +78,10 @@ class LittleMass:
         log_most = top + math.log(float(np.exp(log_v - top).sum()))
         return math.sqrt(max(self.epsilon * (log_most - self._log_own - self._far_exponent + _ALONE), 0.0))
 
-    def _share(self, f: Float, log_sum: Float) -> Float:
+    def _share(self, f: Float, log_sum: Float) -> Float | None:
         """The marginal of the plan over the mass: of no use but at a bound."""
         if not self.penalty.pins:
-            return np.ones(f.shape)
+            return None
         return np.asarray(np.exp(np.minimum(f / self.epsilon + log_sum - self._log_ratio, 0.0)))
 
     def _own_exponent(self, log_sum: Float) -> Float:

@@ -133,21 +133,20 @@ def _derivative(
     if side == 1:
         problem, f, g, marginal = problem.swapped(), g, f, solution.marginal_b
     penalty, epsilon = problem.penalty_a, problem.epsilon
-    on, values, off = problem.support_a, np.zeros(shape), np.ones(shape, dtype=bool)
-    values[box][on] = _open_derivative(f[on], marginal[on] / problem.mass_a[on], penalty, epsilon)
-    off[box] = ~on
+    on, off, there = problem.support_a, np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    off[box], there[box] = ~on, problem.support_b
     little = LittleMass(
         np.log(NEARLY_EMPTY * problem.total_a / int(on.sum())), log_lattice_sum(epsilon), penalty, epsilon
     )
-    log_v = problem.log_factors()[1] + g[problem.support_b] / epsilon
+    log_v = problem.log_v_on_support() + g[problem.support_b] / epsilon
+    depth, elsewhere = np.inf, 0.0  # pixels may be anywhere
     if is_own:
-        values[off] = _open_derivative(*little.against_itself(np.array([-np.inf])), penalty, epsilon)
-    there = np.zeros(shape, dtype=bool)
-    there[box] = problem.support_b
-    depth = np.inf  # pixels may be anywhere
-    if is_own:
+        elsewhere = float(_open_derivative(*little.against_itself(np.array([-np.inf])), penalty, epsilon)[0])
         margin = math.ceil(min(little.far_px(log_v), sum(shape)))
         off, depth = _near(off, there, box, margin), float(np.ptp(log_v)) + 2.0 * margin**2 / epsilon
+    values = np.full(shape, elsewhere)
+    share = marginal[on] / problem.mass_a[on] if penalty.pins else None
+    values[box][on] = _open_derivative(f[on], share, penalty, epsilon)
     if off.any():
         log_sum = SupportKernel(there, off, epsilon, expected_depth=depth).log_sum(log_v)
         found = little.against_itself(log_sum) if is_own else little.against_another(log_sum)
@@ -163,13 +162,14 @@ def _near(off: Bool, on: Bool, box: tuple[slice, ...], margin: int) -> Bool:
     return found
 
 
-def _open_derivative(f: Float, share: Float, penalty: Penalty, epsilon: float) -> Float:
-    """h(f) - eps (p/a)/2. The potential implies p/a, except at the bound of ``partial``, where it is the `share` of the plan."""
+def _open_derivative(f: Float, share: Float | None, penalty: Penalty, epsilon: float) -> Float:
+    """h(f) - eps (p/a)/2. The potential implies p/a, except at a bound, where it is the `share` of the plan."""
     if isinstance(penalty, KL):
         relaxation = penalty.marginal_relaxation
         grown = np.expm1(-f / relaxation)
         return np.asarray(-relaxation * grown - 0.5 * epsilon * (grown + 1.0))
     if isinstance(penalty, Partial):
+        assert share is not None
         is_pinned = penalty.is_pinned(f)
         moved = np.where(is_pinned, np.minimum(share, 1.0), 1.0)
         return np.minimum(f, penalty.marginal_relaxation) - 0.5 * epsilon * moved

@@ -161,10 +161,14 @@ class TransportProblem:
 
     def log_factors(self) -> tuple[Float, Float]:
         """Logs of u and v on the supports, (n,) and (m,) in row-major order; one array for a measure against itself."""
-        log_u = self._log_reference(self.mass_a[self.support_a], self.total_b)
+        log_v = self.log_v_on_support()
         if self.mass_a is self.mass_b:
-            return log_u, log_u
-        return log_u, self._log_reference(self.mass_b[self.support_b], self.total_a)
+            return log_v, log_v
+        return self._log_reference(self.mass_a[self.support_a], self.total_b), log_v
+
+    def log_v_on_support(self) -> Float:
+        """Log of the target factor of the reference where the target has mass, (m,)."""
+        return self._log_reference(self.mass_b[self.support_b], self.total_a)
 
     @cached_property
     def total_reference(self) -> float:

@@ -43,6 +43,7 @@ _LAST_DIGITS = 1e-11  # a residual that rounding allows for certain
 RUNG_TOL, RUNG_SUMS = 1e-3, 120  # the same on the full grid at a larger epsilon, where nothing is spoilt
 _TINY_GOAL, _MOST_PLAIN = 0.03, 300  # of tol, and kernel applications of plain rounds on a grid of a few pixels
 _DESCENTS, _SHORT_PATIENCE, _RUNGS_AGAIN = 3, 60, 3  # after a stall at a blur below a pixel
+_RIGID_SPREAD = 0.5  # of a plan that moves mass as a whole, in epsilon
 _MOST_STEP = 4.0  # in epsilon, from the level whose spread is carried over
 _MOST_POTENTIAL = 100.0  # in eps, beyond the largest cost
 # A start whose marginals are off by less than this share is better than the pyramid's: where that is good, and where pixels do not
@@ -247,15 +248,20 @@ class _Solve:
         spread_eps: Float | None = None
         tol = COARSE_PINNED_TOL if self._pins else COARSE_TOL
         for n_pixels, problem in coarse:
-            f, shift = (
-                (np.zeros(int(problem.support_a.sum())), 0.0) if here is None else prolong(f, shift, here, problem)
-            )
+            known_spread: Float | None = None
+            if here is None:
+                f, shift = np.zeros(int(problem.support_a.sum())), 0.0
+                # At many times its own epsilon the coarsest grid sees little but the common motion, which spreads nothing.
+                known_spread = None if self._pins else np.full(f.size, _RIGID_SPREAD)
+            else:
+                f, shift = prolong(f, shift, here, problem)
             here = problem
             if n_pixels == 1:
                 f, shift = self._descend(problem, f, shift, RUNG_TOL)
                 continue
             below = Level(problem, self._options.dtype, self._options.device)
-            watch, correction = Watch(below, partial(_is_within, tol), COARSE_SUMS, goal=tol), Correction(below)
+            watch = Watch(below, partial(_is_within, tol), COARSE_SUMS, goal=tol)
+            correction = Correction(below, known_spread)
             last = run_rounds(below, f, watch, shift=shift, correction=correction)
             f, shift = self._carried(last)
             spread_eps = correction.spread_eps
