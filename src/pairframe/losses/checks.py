@@ -87,11 +87,11 @@ def positive(name: str, value: Any) -> float:
 
 def _array(name: str, image: Tensor) -> Float:
     array: Float = image.detach().double().cpu().reshape(-1, *image.shape[-2:]).numpy()
-    low = float(array.min())  # NaN if any is
-    if not low >= 0.0 or not math.isfinite(float(array.max())):
+    low, tops = float(array.min()), array.max((1, 2), keepdims=True)  # NaN if any is
+    if not low >= 0.0 or not math.isfinite(float(tops.max())):
         got = "NaN or inf" if not math.isfinite(low) or low >= 0.0 else f"values down to {low:.3g}"
         raise ArgumentError(f"{name} of finite values >= 0", got, f"use e.g. {name}.clamp(min=0) or a sigmoid", name)
-    empty = (array.max((1, 2)) <= 0.0).nonzero()[0]
+    empty = (tops <= 0.0).nonzero()[0]
     if empty.size:
         first = tuple(int(one) for one in np.unravel_index(empty[0], tuple(image.shape[:-2])))
         where = f"image {first[0]}" + (f", channel {first[1]}" if len(first) == 2 else "")
@@ -102,4 +102,6 @@ def _array(name: str, image: Tensor) -> Float:
             name,
         )
     # Values such as those of a sigmoid far away: too little mass to matter, but it would spread the exponents of a solve.
-    return np.where(array < _NEGLIGIBLE * array.max((1, 2), keepdims=True), 0.0, array)
+    negligible = array < _NEGLIGIBLE * tops
+    negligible &= array > 0.0
+    return np.where(negligible, 0.0, array) if negligible.any() else array
