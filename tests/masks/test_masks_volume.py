@@ -178,3 +178,24 @@ def test_masses_of_a_volume_know_the_shape_of_its_voxels() -> None:
     with pytest.raises(errors.MaskError, match="no min_island_area_um2 for a volume"):
         pf.masks.clean_mask(mask, min_island_area_um2=3.0)
     assert pf.masks.clean_mask(pf.Mask(LABELS > 0, volume=True), keep_largest=True).area_px == 60
+
+
+def test_nifti_files_that_point_elsewhere_are_not_compared(tmp_path: Path) -> None:
+    """The same body, stored from left to right and from right to left, is no pair of masks."""
+    nibabel = pytest.importorskip("nibabel", reason="NIfTI needs pairframe[nifti]")
+    values = np.zeros((8, 9, 10), np.uint8)
+    values[2:6, 3:6, 1:5] = 1  # x, y, z
+    image = nibabel.Nifti1Image(values, np.diag([2.0, 2.0, 2.0, 1.0]))
+    image.header.set_xyzt_units("mm")
+    silent = nibabel.Nifti1Image(values, np.diag([2.0, 2.0, 2.0, 1.0]))
+    silent.header.set_xyzt_units("mm")
+    silent.set_sform(None, 0)
+    silent.set_qform(None, 0)
+    mirrored = image.as_reoriented([[0, -1], [1, 1], [2, 1]])
+    for name, one in (("one", image), ("mirrored", mirrored), ("silent", silent)):
+        nibabel.save(one, tmp_path / f"{name}.nii")
+    one, other, unknown = (read_mask(tmp_path / f"{name}.nii") for name in ("one", "mirrored", "silent"))
+    assert (one.orientation_zyx, other.orientation_zyx, unknown.orientation_zyx) == ("SAR", "SAL", None)
+    with pytest.raises(errors.MaskError, match=r"point the same way.*towards SAL and SAR.*as_closest_canonical"):
+        pf.compare(one, other)
+    assert pf.compare(one, unknown).total_mass_created < 1e-6 * values.sum()

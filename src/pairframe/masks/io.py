@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -67,7 +68,7 @@ def read_mask(
         px_size_um = checked_px_sides(px_size_um)
         volume = True if isinstance(px_size_um, tuple) else volume
     spec = parse_spec(path).narrowed(page, label)
-    values, file_px_size_um, is_coverage = _read_page(
+    found = _read_page(
         spec,
         max_pixels,
         ids=spec.label is not None,
@@ -76,16 +77,15 @@ def read_mask(
         volume=volume,
         is_size_known=px_size_um is not None,
     )
-    if spec.label is not None:
-        values = _select_label(values, spec, spec.label)
-    px_size_um = file_px_size_um if px_size_um is None else px_size_um
+    values = found.values if spec.label is None else _select_label(found.values, spec, spec.label)
     return Mask(
         values,
-        px_size_um=px_size_um,
+        px_size_um=found.px_size_um if px_size_um is None else px_size_um,
         source=str(spec),
         density=density,
-        coverage=is_coverage,
+        coverage=found.is_coverage,
         volume=values.ndim == 3,
+        orientation_zyx=found.orientation_zyx,
     )
 
 
@@ -94,8 +94,8 @@ def read_labels(
 ) -> tuple[NDArray[Any], float | None]:
     """Return a label image, (H, W) integers, and its pixel size in micrometres or None; with `volume`, (Z, Y, X) integers and None."""
     spec = parse_spec(path).narrowed(page, None)
-    values, px_size_um, _ = _read_page(spec, max_pixels, ids=True, volume=volume, is_size_known=volume)
-    return _as_labels(values, spec), None if px_size_um is None else Units(px_size_um).px_size
+    found = _read_page(spec, max_pixels, ids=True, volume=volume, is_size_known=volume)
+    return _as_labels(found.values, spec), None if found.px_size_um is None else Units(found.px_size_um).px_size
 
 
 def list_labels(path: PathOrSpec, *, page: int | None = None, max_pixels: int = MAX_PIXELS) -> list[int]:
@@ -159,6 +159,16 @@ def _canvas_beside(spec: MaskSpec) -> tuple[tuple[int, int], SizeYX | None]:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Decoded:
+    """A page or volume, and what its file says of it; see `ImageSource`."""
+
+    values: NDArray[Any]
+    px_size_um: PxSize | None
+    is_coverage: bool
+    orientation_zyx: str | None = None
+
+
 def _read_page(
     spec: MaskSpec,
     max_pixels: int,
@@ -168,8 +178,8 @@ def _read_page(
     shape_hw: tuple[int, int] | None = None,
     volume: bool | None = None,
     is_size_known: bool = False,
-) -> tuple[NDArray[Any], PxSize | None, bool]:
-    """Decode the chosen page or volume, after checking all of the header; its pixel size, and whether it is a coverage."""
+) -> _Decoded:
+    """Decode the chosen page or volume, after checking all of the header."""
     with open_source(spec, shape_hw) as source:
         if density and not ids and source.instead_of_labels is not None:
             raise FileError(
@@ -190,7 +200,8 @@ def _read_page(
         if is_volume(source, spec, volume):
             # A known size may complete metadata that miss an axis.
             size = None if is_size_known else voxel_size_um(source, 0, spec)
-            return read_planes(source, spec, read, max_pixels)[0], size, source.is_coverage
+            planes = read_planes(source, spec, read, max_pixels)[0]
+            return _Decoded(planes, size, source.is_coverage, source.orientation_zyx)
         page = _choose_page(source, spec)
         if height * width > max_pixels:
             raise FileError(
@@ -206,7 +217,7 @@ def _read_page(
                 "store it in smaller chunks, one page each, or raise max_pixels if you trust the file",
             )
         px_size_um = _square_size_um(source.px_size_yx_um(page), spec)
-        return read(page), px_size_um, source.is_coverage
+        return _Decoded(read(page), px_size_um, source.is_coverage)
 
 
 def _choose_page(source: ImageSource, spec: MaskSpec) -> int:

@@ -43,6 +43,9 @@ class Mask:
     volume : bool
         Whether the three axes of `values` are (z, y, x); three sides of a voxel say so too. Without it an array with three axes
         is refused, because it may as well be a series of images.
+    orientation_zyx : str or None
+        Where the axes of a volume point in the body, in letters of anatomy such as ``"SAR"`` (superior, anterior, right), if its
+        file says so. Two volumes that point elsewhere are not compared.
     """
 
     values: NDArray[Any]
@@ -53,6 +56,7 @@ class Mask:
     inside_value: int = 1
     coverage: bool = False
     volume: bool = False
+    orientation_zyx: str | None = None
 
     def __post_init__(self) -> None:
         name = "the mask" if self.source is None else repr(self.source)

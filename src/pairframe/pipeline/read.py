@@ -99,6 +99,13 @@ def volume_config(masks: Sequence[Mask], config: TransportConfig) -> TransportCo
             f"masks of {shapes} px",
             "compare images with images and volumes with volumes; volume=True (--volume) and False (--no-volume) must fit the masks",
         )
+    ways = sorted({mask.orientation_zyx for mask in masks if mask.orientation_zyx is not None})
+    if len(ways) > 1:
+        raise MaskError(
+            "two volumes whose axes point the same way",
+            f"axes (z, y, x) towards {' and '.join(ways)}",
+            "turn one of them as the other, e.g. both with nibabel.as_closest_canonical(image), and save it",
+        )
     return replace(config, volume=True) if kinds == {True} and not config.volume else config
 
 

@@ -49,6 +49,8 @@ class ImageSource:
         Page index to the distance of its plane to the next one in micrometres; None if the file does not say.
     sides_without_unit_zyx : tuple of float, or None
         Sides of a voxel in a unit that is missing or is no length: they say how far a voxel is from a cube.
+    orientation_zyx : str or None
+        Where the axes of a volume point in the body, in letters of anatomy such as ``SAR``.
     read_volume : callable or None
         Index of a volume, into the axes before the last three, to a (Z, Y, X) array; for files in which planes are stored
         together.
@@ -66,6 +68,7 @@ class ImageSource:
     is_volume: bool = False
     plane_distance_um: Callable[[int], float | None] = lambda page: None
     sides_without_unit_zyx: tuple[float, float, float] | None = None
+    orientation_zyx: str | None = None
     read_volume: Callable[[int], NDArray[Any]] | None = None
 
     @property

@@ -1,6 +1,6 @@
 """NIfTI volumes, read with nibabel: an array (x, y, z), or (x, y, z, t), becomes pages (y, x) of (z) or (t, z).
 
-Planes, rows and columns are the array's own; the orientation in the scanner, which the affine holds, is not applied.
+Planes, rows and columns are the array's own; the orientation in the scanner, which the affine holds, is read but not applied.
 """
 
 from __future__ import annotations
@@ -57,4 +57,16 @@ def open_nifti(path: Path, inner: str | None) -> Iterator[ImageSource]:
             is_volume=True,
             plane_distance_um=lambda page: z,
             sides_without_unit_zyx=(zooms[0], zooms[1], zooms[2]) if unit is None else None,
+            orientation_zyx=_orientation_zyx(image),
         )
+
+
+def _orientation_zyx(image: Any) -> str | None:
+    """Letters such as ``SAR``; None if the file says nothing of it, or not which axis is which."""
+    from nibabel import orientations
+
+    if int(image.header["qform_code"]) == 0 and int(image.header["sform_code"]) == 0:
+        return None
+    axis_codes: Any = orientations.aff2axcodes
+    letters = axis_codes(image.affine)[::-1]
+    return None if None in letters else "".join(letters)
