@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -60,6 +61,28 @@ def test_sections_go_through_what_changed(grown: pf.TransportResult) -> None:
         np.testing.assert_allclose((bottom - top, right - left), shape)
     middle = section(grown, 0, 8 - grown.transform.pair_crop_box_yx.lo[0])
     np.testing.assert_allclose(np.nanmedian(middle.velocity_um.reshape(-1, 2), axis=0), (3.0, 4.0), atol=0.3)
+
+
+def test_sections_do_not_fall_between_two_pieces_that_changed() -> None:
+    created = np.zeros((4, 6, 40))
+    created[1:3, 2:4, 3:6] = 1.0
+    created[1:3, 2:4, 33:37] = 1.0  # half of all planes of mass lie before the gap is over
+    created[1:3, 2:4, 20] = 0.01
+    nothing = np.zeros(created.shape)
+    work = SimpleNamespace(mass_created=created, mass_destroyed=nothing, mass_source=created, mass_target=created)
+    for axis, place in enumerate(changed_centre(work)):  # type: ignore[arg-type]
+        profile = created.sum(axis=tuple(k for k in range(3) if k != axis))
+        assert profile[place] == profile.max()
+    created[1:3, 2:4, 33] = 0.0  # as much on both sides: the middle is in the gap
+    assert changed_centre(work)[2] in (5, 34)  # type: ignore[arg-type]
+
+
+def test_created_and_destroyed_mass_have_one_scale(grown: pf.TransportResult) -> None:
+    figure = summary_figure(grown, new_figure(*summary_size_in(grown)))
+    scales = [ax.images[0].get_clim() for ax in figure.axes if ax.get_title().startswith(("created", "destroyed"))]
+    assert len(scales) == 2
+    assert scales[0] == scales[1]
+    assert scales[0][1] > 1.0
 
 
 def test_planes_run_from_the_first_to_the_last_with_mass(grown: pf.TransportResult) -> None:

@@ -12,6 +12,7 @@ from pairframe.types import Float
 
 AXES_OF_SECTION = {0: (1, 2), 1: (0, 2), 2: (0, 1)}  # across an axis: the two that are seen, down and to the right
 NAMES = "zyx"
+_MUCH = 0.25  # of the largest value of a profile
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +111,10 @@ def changed_centre(work: SeenMaps) -> tuple[int, int, int]:
 
 
 def _median(profile: Float) -> int:
-    """The place that halves a profile (n,)."""
-    return int(np.searchsorted(np.cumsum(profile), 0.5 * profile.sum()))
+    """The place that halves a profile (n,), or the nearest one with much of it: between two pieces there may be nothing."""
+    place = int(np.searchsorted(np.cumsum(profile), 0.5 * profile.sum()))
+    much = np.flatnonzero(profile >= _MUCH * profile.max())
+    return place if profile[place] >= _MUCH * profile.max() else int(much[np.abs(much - place).argmin()])
 
 
 def section(seen: Seen, axis: int, place: int) -> Section:

@@ -75,8 +75,9 @@ def section_map(result: TransportResult, cut: Section, ax: Axes, full: float) ->
 
 
 def projection_map(result: TransportResult, kind: str, ax: Axes) -> Axes:
-    """Created or destroyed mass, summed along z, in voxels per column."""
+    """Created or destroyed mass, summed along z, in voxels per column, both to one scale."""
     mass = getattr(result.work, f"mass_{kind}").sum(axis=0)
+    most = max(float(result.work.mass_created.sum(axis=0).max()), float(result.work.mass_destroyed.sum(axis=0).max()))
     full = result.transform.downsample_factor**2
     cut = section(result, 0, 0)
     colours = colour_map(CREATED_MAP if kind == "created" else DESTROYED_MAP)
@@ -85,7 +86,7 @@ def projection_map(result: TransportResult, kind: str, ax: Axes) -> Axes:
         extent=cut.extent_um,
         cmap=colours,
         vmin=0.0,
-        vmax=max(float(mass.max()) / full, 1.0),
+        vmax=max(most / full, 1.0),
         interpolation="nearest",
     )
     for masks, colour in ((result.work.mass_source, SOURCE_COLOUR), (result.work.mass_target, TARGET_COLOUR)):
