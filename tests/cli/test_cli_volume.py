@@ -104,7 +104,9 @@ def test_a_plain_stack_needs_volume_and_a_voxel_size_per_axis(tmp_path: Path) ->
     assert result.motion.shift_yx == pytest.approx((2.0, 0.0, 0.0), abs=1e-3)
     assert invoke(*words, "--volume", "--align", "shift")[0] == 2
     assert invoke(*words, "--volume", "--regions", "own", "own", "--overwrite")[0] == 2
-    assert invoke("sweep", tmp_path / "0.npy", tmp_path / "1.npy", "--out", tmp_path / "s", "--volume")[0] == 2
+    code, _, errors = invoke("sweep", tmp_path / "0.npy", tmp_path / "1.npy", "--out", tmp_path / "s", "--volume")
+    assert code == 2
+    assert "expected images for pairframe sweep, got volumes. To fix: run pairframe compare at several" in errors
 
 
 IMAGES_ONLY = (

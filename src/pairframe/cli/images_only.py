@@ -19,6 +19,7 @@ _INSTEAD = {
     "region": "leave it out: flows between the structures of volumes are not computed yet; compare the structures themselves, "
     f"{_PROJECT}",
     "sweep": "leave it out, and compare at several reaches with --reach-um",
+    "sweep_command": "run pairframe compare at several reaches with --reach-um",
 }
 _FOLLOW = (
     "objects are followed in images only; pairframe run compares each id of a series of volumes with itself, and projections, "
@@ -32,7 +33,8 @@ def refuse_for_volumes(tasks: Sequence[PairTask], config: TransportConfig, **giv
     named = [name for name, value in given.items() if value]
     if named and hold_volumes(tasks, config):
         flag = named[0].replace("_", "-")
-        raise ArgumentError(f"images with --{flag}", "volumes", _INSTEAD[named[0]], named[0])
+        where = "for pairframe sweep" if named[0] == "sweep_command" else f"with --{flag}"
+        raise ArgumentError(f"images {where}", "volumes", _INSTEAD[named[0]], named[0])
 
 
 def refuse_pair_of_volumes(source: str, target: str, config: TransportConfig, **given: object) -> None:

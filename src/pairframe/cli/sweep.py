@@ -44,7 +44,7 @@ class SweepJob:
 def run_sweep(job: SweepJob, *, as_json: bool = False, quiet: bool = False) -> None:
     """Sweep, write and print; exit code 1 if a comparison did not converge."""
     reaches, blurs = parsed_lengths(job.reach_um, "reach_um"), parsed_lengths(job.blur_um, "blur_um")
-    refuse_pair_of_volumes(job.source, job.target, job.config, sweep=True)
+    refuse_pair_of_volumes(job.source, job.target, job.config, sweep_command=True)
     _check_folder(job)
     with activity(quiet=quiet or as_json) as now:
         now.step("comparing")
