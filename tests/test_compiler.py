@@ -10,8 +10,7 @@ import pytest
 from numba import njit, typeof
 
 from pairframe.compiler import compiled
-from pairframe.engines.grid.linear_passes import _add_eight
-from pairframe.engines.grid.passes import exp_shifted, log_of_sums
+from pairframe.engines.grid.passes import exp_shifted, log_of_sums, products
 
 
 def again(function):
@@ -27,14 +26,14 @@ def test_division_by_zero_gives_inf_or_nan() -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the machine code of x86-64")
-@pytest.mark.parametrize("function", [exp_shifted, log_of_sums, _add_eight], ids=lambda one: one.py_func.__name__)
+@pytest.mark.parametrize("function", [exp_shifted, log_of_sums, products], ids=lambda one: one.py_func.__name__)
 def test_inner_loops_become_vector_code(function) -> None:
     """One check in a loop, such as that for a division by zero, leaves scalar code of a third of the speed."""
     x, bits = np.ones(9), np.ones(9, np.int64)
     arguments = {
         "exp_shifted": (x, 1.0, -1.0, 1.0, x, x, bits, 9),
         "log_of_sums": (x, bits, 1.0, x, bits, x, bits, 9),
-        "_add_eight": (*9 * (x,), x),
+        "products": (x, 1, x, 9, 9, x),
     }
     other = again(function)
     other.compile(tuple(map(typeof, arguments[function.py_func.__name__])))

@@ -217,6 +217,15 @@ def test_a_pair_before_that_is_no_good_costs_two_softmins_and_no_more(penalty: s
     np.testing.assert_array_equal(warm.mass_created, cold.mass_created)
 
 
+def test_a_reach_far_beyond_the_image_takes_no_more_softmins() -> None:
+    """The dual is then a small difference of large numbers, and steps must not be judged by their rounding."""
+    frames = growing_embryo(30, shape_hw=(96, 216))
+    for k in (3, 5, 8, 17, 20):
+        found = compare(*frames[k : k + 2], TransportConfig(reach_um=1e7, tol=1e-8, penalty="kl"))
+        assert found.status is Status.converged
+        assert found.iterations <= 60
+
+
 def test_the_divergence_alone_is_that_of_compare(plain: TransportResult) -> None:
     assert divergence(SOURCE, TARGET, TIGHT) == plain.divergence
     assert plain.divergence_error < 1e-6 * plain.divergence

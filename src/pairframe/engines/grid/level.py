@@ -16,6 +16,7 @@ from pairframe.types import Bool, Float
 
 # Translations are not made for a smaller imbalance of both marginals: relative to the mass, and to the last residual.
 _SMALLEST_IMBALANCE, _IMBALANCE = 1e-12, 0.02
+_ROUNDING = 8 * 2.0**-52  # of a sum of many terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class HalfRound:
         The g that would make b's marginal exact.
     marginal_b : (n_b,)
     dual : float
+    dual_noise : float
+        Rounding error of the dual, whose terms may be far larger than itself.
     optimal_a : (n_a,)
         The marginal that is optimal for a's potential.
     residual_b : float
@@ -39,6 +42,7 @@ class HalfRound:
     update_b: Float
     marginal_b: Float
     dual: float
+    dual_noise: float
     optimal_a: Float
     residual_b: float
 
@@ -157,17 +161,15 @@ class Level:
             t = best_translation(problem.penalty_a, start.a, self.mass_a, problem.penalty_b, start.b, self.mass_b)
             potentials = replace(start, shift=shift + t)
         q = self.mass_b * np.exp(np.minimum((potentials.g - s) / eps, 700.0))
-        dual = (
-            problem.penalty_a.dual_value(potentials.a, self.mass_a)
-            + problem.penalty_b.dual_value(potentials.b, self.mass_b)
-            - eps * (float(q.sum()) - problem.total_reference)
-        )
+        dual_a = problem.penalty_a.dual_value(potentials.a, self.mass_a)
+        dual_b = problem.penalty_b.dual_value(potentials.b, self.mass_b)
         off = problem.penalty_b.residual(q, potentials.b, self.mass_b)
         return HalfRound(
             potentials=potentials,
             update_b=s,
             marginal_b=q,
-            dual=dual,
+            dual=dual_a + dual_b - eps * (float(q.sum()) - problem.total_reference),
+            dual_noise=_ROUNDING * (abs(dual_a) + abs(dual_b)),
             optimal_a=problem.penalty_a.optimal_marginal(potentials.a, self.mass_a),
             residual_b=relative(off, problem.total_b, float(q.sum())),
         )
@@ -197,6 +199,7 @@ class Level:
             update_b=s,
             marginal_b=q,
             dual=dual,
+            dual_noise=_ROUNDING * (lam_a * (problem.total_a + total_a) + lam_b * (problem.total_b + total_b)),
             optimal_a=factor_a * optimal_a,
             residual_b=relative(abs(factor_b - 1.0) * total_b, problem.total_b, total_b),
         )

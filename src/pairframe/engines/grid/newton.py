@@ -86,7 +86,8 @@ class NewtonSteps:
         share, penalty = 1.0, problem.penalty_a
         while share > _SMALLEST_SHARE:
             half = level.answer(penalty.admissible(here.f + share * x, here.shift), here.shift)
-            if half.dual >= point.dual + _ARMIJO * share * slope - _ROUNDING * abs(point.dual):
+            noise = max(_ROUNDING * abs(point.dual), point.dual_noise)
+            if half.dual >= point.dual + _ARMIJO * share * slope - noise:
                 break
             share *= _SHRINK
         else:

@@ -135,7 +135,7 @@ class _Rounds:
             pinned = penalty.is_pinned(point.next_f, here.shift)
             f = np.where(pinned, point.next_f, penalty.admissible(f, here.shift))
         half = level.answer(f, here.shift)
-        noise = _SAME_DUAL * abs(point.dual)
+        noise = max(_SAME_DUAL * abs(point.dual), point.dual_noise)
         if not half.dual >= point.dual - noise:
             return None
         found = level.complete(half)

@@ -33,6 +33,7 @@ def run_symmetric(level: Level, f: Float, watch: Watch) -> Round:
             update_b=s,
             marginal_b=p,
             dual=np.nan,
+            dual_noise=np.nan,
             optimal_a=level.mass_a,
             residual_b=error,
             update_a=s,

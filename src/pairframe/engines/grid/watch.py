@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pairframe.engines.grid.level import Level, Round
 
 PATIENCE = 400  # rounds without progress before the error is taken to have stopped falling: the digits are used up
+_LAST_DIGITS, _SHORT = 1e-13, 40  # below such a residual so many rounds are enough to tell
 _PROGRESS = 0.99  # a residual below this share of the one at the last progress is progress, however long it took
 
 
@@ -79,5 +80,6 @@ class Watch:
             return point
         if not self.has_budget(sums_of_a_round) or not math.isfinite(point.residual):
             return self._best
-        self.has_stalled = self._idle >= self._patience
+        patience = self._patience if self._milestone > _LAST_DIGITS else min(self._patience, _SHORT)
+        self.has_stalled = self._idle >= patience
         return self._best if self.has_stalled else None
