@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +201,24 @@ def test_nifti_files_that_point_elsewhere_are_not_compared(tmp_path: Path) -> No
     with pytest.raises(errors.MaskError, match=r"point the same way.*towards SAL and SAR.*as_closest_canonical"):
         pf.compare(one, other)
     assert pf.compare(one, unknown).total_mass_created < 1e-6 * values.sum()
+    for again in (pickle.loads(pickle.dumps(other)), copy.deepcopy(other)):  # as they reach worker processes
+        assert again.orientation_zyx == "SAL"
+
+
+@pytest.mark.parametrize("problem", ["oblique", "nan", "singular"])
+def test_an_orientation_that_is_not_clear_is_not_taken(problem: str, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel", reason="NIfTI needs pairframe[nifti]")
+    affine = np.diag([2.0, 2.0, 2.0, 1.0])
+    if problem == "oblique":
+        turn = np.deg2rad(44.0)
+        affine[:2, :2] = 2.0 * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    image = nibabel.Nifti1Image(np.ones((4, 5, 6), np.uint8), affine)
+    image.header.set_xyzt_units("mm")
+    file = tmp_path / "one.nii"
+    nibabel.save(image, file)
+    if problem != "oblique":
+        content = bytearray(file.read_bytes())
+        wrong = np.full(12, np.nan, "<f4") if problem == "nan" else np.tile(np.float32([1, 1, 1, 0]), 3)
+        content[280:328] = wrong.astype("<f4").tobytes()
+        file.write_bytes(content)
+    assert read_mask(file).orientation_zyx is None

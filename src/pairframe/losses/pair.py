@@ -12,7 +12,7 @@ the second term through the reference ``heat``, u = sqrt(a/z). For ``balanced`` 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class SelfValue:
 class PairValue:
     """The divergence of a pair and its derivatives (H, W), if they were asked for.
 
-    `own_b` is the value of b against itself, if it was needed. `error` and `iterations` are the largest of all solves.
+    `own_b` is the value of b against itself, without its derivative, if it was needed. `error` and `iterations` are the largest of all solves.
     """
 
     value: float
@@ -95,7 +95,7 @@ def pair_value(
             gradients[side] = _derivative(solution, side, box, a.shape, is_own=False) - own.gradient
     error = max(solution.certificate.error, own_a.error, own_b.error)
     iterations = max(solution.iterations, own_a.iterations, own_b.iterations)
-    return PairValue(max(value, 0.0), gradients[0], gradients[1], own_b, error, iterations)
+    return PairValue(max(value, 0.0), gradients[0], gradients[1], replace(own_b, gradient=None), error, iterations)
 
 
 def self_value(mass: Float, settings: PairSettings, wants_gradient: bool) -> SelfValue:
@@ -142,7 +142,8 @@ def _derivative(
     depth, elsewhere = np.inf, 0.0  # pixels may be anywhere
     if is_own:
         elsewhere = float(_open_derivative(*little.against_itself(np.array([-np.inf])), penalty, epsilon)[0])
-        margin = math.ceil(min(little.far_px(log_v), sum(shape)))
+        far, widest = little.far_px(log_v), sum(shape)
+        margin = math.ceil(far) if far < widest else widest
         off, depth = _near(off, there, box, margin), float(np.ptp(log_v)) + 2.0 * margin**2 / epsilon
     values = np.full(shape, elsewhere)
     share = marginal[on] / problem.mass_a[on] if penalty.pins else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,7 @@ class Mask:
             ("inside_value", 1),
             ("coverage", coverage),
             ("volume", values.ndim == 3),
+            ("orientation_zyx", None),
         ):
             object.__setattr__(mask, name, value)
         return mask
@@ -174,8 +175,7 @@ class Mask:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled array loads as writeable; the constructor makes it read-only again.
-        fields = (self.values, self.px_size_um, self.source, self.history, self.density, self.inside_value)
-        return type(self), (*fields, self.coverage, self.volume)
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         # Lets numpy functions accept a mask as an array.

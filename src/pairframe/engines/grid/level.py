@@ -199,7 +199,8 @@ class Level:
             update_b=s,
             marginal_b=q,
             dual=dual,
-            dual_noise=_ROUNDING * (lam_a * (problem.total_a + total_a) + lam_b * (problem.total_b + total_b)),
+            dual_noise=_ROUNDING
+            * (lam_a * (problem.total_a + factor_a * total_a) + lam_b * (problem.total_b + factor_b * total_b)),
             optimal_a=factor_a * optimal_a,
             residual_b=relative(abs(factor_b - 1.0) * total_b, problem.total_b, total_b),
         )

@@ -18,6 +18,9 @@ from pairframe.errors import MaskError
 from pairframe.masks.readers.base import ImageSource, SizeYX, file_errors
 from pairframe.masks.readers.units import length_um
 
+_CLEAR = (
+    0.8  # cosine of an axis with the nearest one of the body, about 37 degrees: beyond it, its letter may be another
+)
 _UNITS = {"meter": "m", "mm": "mm", "micron": "um"}
 
 
@@ -62,11 +65,16 @@ def open_nifti(path: Path, inner: str | None) -> Iterator[ImageSource]:
 
 
 def _orientation_zyx(image: Any) -> str | None:
-    """Letters such as ``SAR``; None if the file says nothing of it, or not which axis is which."""
+    """Letters such as ``SAR``; None if the file says nothing of it, nothing that makes sense, or is far from all of them."""
     from nibabel import orientations
 
     if int(image.header["qform_code"]) == 0 and int(image.header["sform_code"]) == 0:
         return None
+    turned = np.asarray(image.affine, dtype=np.float64)[:3, :3]
+    if not np.isfinite(turned).all() or abs(np.linalg.det(turned)) == 0.0:
+        return None
+    cosines = np.abs(turned) / np.linalg.norm(turned, axis=0)
+    if cosines.max(axis=0).min() < _CLEAR:
+        return None
     axis_codes: Any = orientations.aff2axcodes
-    letters = axis_codes(image.affine)[::-1]
-    return None if None in letters else "".join(letters)
+    return "".join(axis_codes(image.affine)[::-1])
