@@ -286,9 +286,52 @@ def test_a_self_problem_that_stops_early_warns_every_time(count: int, monkeypatc
             ImageLoss(2.0, 10.0)(a, b)
 
 
+def test_settings_may_be_changed_between_calls() -> None:
+    a, b = pair()
+    loss = ImageLoss(2.0, 10.0)
+    rough = float(loss(a, b))
+    loss.tol, loss.max_iterations = 1e-12, 20_000
+    assert float(loss(a, b)) == pytest.approx(float(ImageLoss(2.0, 10.0, **TIGHT)(a, b)), rel=1e-13)
+    assert float(loss(a, b)) != rough
+    assert "tol=1e-12, max_iterations=20000, jobs=1" in repr(loss)
+    loss.tol = 2.0
+    with pytest.raises(ArgumentError, match="tol between 0 and 1"):
+        loss(a, b)
+
+
+def test_numbers_that_are_none_or_too_large_are_named() -> None:
+    a, b = (one.repeat(3, 1, 1) for one in pair())
+    a[1, 3, 3] = torch.nan
+    with pytest.raises(ArgumentError, match=r"NaN or inf, first in image 1.*division by zero"):
+        ImageLoss(2.0, 10.0)(a, b)
+    with pytest.raises(ArgumentError, match=r"values up to 1e\+100, got .*e\+300.*divide both"):
+        ImageLoss(2.0, 10.0)(1e300 * b, b)
+    with pytest.raises(ArgumentError, match=r"positive reach below 1e100, in pixels, got inf.*balanced"):
+        ImageLoss(2.0, float("inf"))
+
+
+def test_a_compiled_displacement_is_the_same() -> None:
+    a, b = pair()
+    loss = ImageLoss(2.0, 50.0, penalty="partial")
+    found = torch.compile(loss.displacement, backend="eager")(a, b)
+    torch.testing.assert_close(found, loss.displacement(a, b), rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(("side", "share", "moved"), [(10, 0.977, 9.88), (40, 0.823, 8.32), (100, 0.480, 4.84)])
+def test_kl_counts_less_of_a_shift_the_larger_the_object(side: int, share: float, moved: float) -> None:
+    """The figures of the page on this loss, at its defaults."""
+    a = torch.zeros(1, side + 14, side + 4, dtype=torch.float64)
+    a[0, 2 : 2 + side, 2 : 2 + side] = 1.0
+    b = a.roll(10, 1)
+    loss = ImageLoss()
+    assert float(loss(a, b)) / (100.0 * side**2) == pytest.approx(share, abs=0.002)
+    assert float(loss.displacement(a, b)[0, 0].nanmean()) == pytest.approx(moved, abs=0.02)
+
+
 def test_it_prints_and_pickles() -> None:
     loss = pickle.loads(pickle.dumps(ImageLoss(2.0, 10.0, penalty="partial")))
-    assert repr(loss) == "ImageLoss(blur=2, reach=10, penalty='partial', reduction='mean')"
+    settings = "blur=2, reach=10, penalty='partial', reduction='mean', tol=1e-06, max_iterations=2000, jobs=1"
+    assert repr(loss) == f"ImageLoss({settings})"
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -198,6 +198,30 @@ if __name__ == "__main__":
 """
 
 
+CHILD = """
+import multiprocessing, os
+from pairframe.parallel.processes import standing_pool
+
+def use():
+    with standing_pool(1) as pool:
+        pool.submit(os.getpid).result()
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=use)
+    child.start()
+    child.join(60)
+    code, _ = child.exitcode, child.kill()
+    raise SystemExit(9 if code is None else code)
+"""
+
+
+def test_a_child_process_that_used_standing_workers_ends(tmp_path: Path) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(CHILD)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_an_error_in_a_task_leaves_the_standing_workers_as_they_are() -> None:
     def worker() -> int:
         with standing_pool(1) as pool:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pairframe.tiled import SinkhornOutput, sinkhorn, sinkhorn_differentiable
+from pairframe.tiled import SinkhornOutput, TiledError, sinkhorn, sinkhorn_differentiable
 
 TAUS = [(None, None), (1.0, 1.0), (0.3, 2.0), (1.0, None), (None, 0.5), (1e4, 1e4)]
 
@@ -217,3 +217,29 @@ def test_a_huge_tau_comes_to_rest_at_the_hard_marginal(tau: float, is_tiled: boo
     assert soft.converged.all()
     assert soft.n_iters.max() <= hard.n_iters.max() + 2
     torch.testing.assert_close(soft.dual(), hard.dual(), rtol=1e-8, atol=1e-8)
+
+
+def test_a_plan_reads_nothing_beside_masked_entries() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.rand(2, 5, 2, generator=generator), torch.rand(2, 6, 2, generator=generator)
+    mask = torch.ones(2, 6, dtype=torch.bool)
+    mask[1, 4:] = False
+    y[1, 4:] = torch.nan
+    plan = sinkhorn((x, y), epsilon=0.1, mask_b=mask, threshold=1e-4).plan((x, y))
+    torch.testing.assert_close(plan @ y, plan @ y.nan_to_num())
+    assert torch.isfinite(plan @ y).all()
+
+
+def test_a_compiled_plan_is_the_same() -> None:
+    cost = torch.rand(2, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def applied(cost: torch.Tensor) -> torch.Tensor:
+        return sinkhorn(cost, epsilon=0.1).plan(cost).T @ torch.ones(2, 5, dtype=torch.float64)
+
+    torch.testing.assert_close(torch.compile(applied, backend="eager")(cost), applied(cost), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev])
+def test_gradients_of_torch_func_are_refused_with_the_way_out(transform) -> None:
+    with pytest.raises(TiledError, match=r"outside of torch.func.grad.*sinkhorn_differentiable"):
+        transform(lambda cost: sinkhorn(cost, epsilon=0.1).f.sum())(torch.rand(1, 4, 3))

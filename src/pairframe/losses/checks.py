@@ -15,6 +15,7 @@ from pairframe.tiled.errors import TiledError
 from pairframe.tiled.inputs import check_storage, has_tangent
 from pairframe.types import Float
 
+_LARGEST = 1e100  # beyond it sums of products leave float64
 _NEGLIGIBLE = 1e-12  # of the largest value of an image: as good as 0
 
 
@@ -81,7 +82,8 @@ def positive(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not 0 < number < 1e100:
-        raise ArgumentError(f"a positive {name}, in pixels", repr(value), f"e.g. {name}=2.0", name)
+        fix = f"e.g. {name}=2.0" if name != "reach" else 'e.g. reach=200.0, or penalty="balanced" for no limit'
+        raise ArgumentError(f"a positive {name} below 1e100, in pixels", repr(value), fix, name)
     return number
 
 
@@ -89,12 +91,18 @@ def _array(name: str, image: Tensor) -> Float:
     array: Float = image.detach().double().cpu().reshape(-1, *image.shape[-2:]).numpy()
     low, tops = float(array.min()), array.max((1, 2), keepdims=True)  # NaN if any is
     if not low >= 0.0 or not math.isfinite(float(tops.max())):
-        got = "NaN or inf" if not math.isfinite(low) or low >= 0.0 else f"values down to {low:.3g}"
-        raise ArgumentError(f"{name} of finite values >= 0", got, f"use e.g. {name}.clamp(min=0) or a sigmoid", name)
+        if math.isfinite(low) and low < 0.0:
+            fix = f"use e.g. {name}.clamp(min=0) or a sigmoid"
+            raise ArgumentError(f"{name} of finite values >= 0", f"values down to {low:.3g}", fix, name)
+        where = _named(int(np.flatnonzero(~np.isfinite(array).all((1, 2)))[0]), image)
+        fix = "look for a division by zero, or a learning rate that is too large, before the loss"
+        raise ArgumentError(f"{name} of finite values >= 0", f"NaN or inf, first in {where}", fix, name)
+    if float(tops.max()) > _LARGEST:
+        fix = "divide both batches by one number"
+        raise ArgumentError(f"{name} of values up to {_LARGEST:g}", f"{float(tops.max()):.3g}", fix, name)
     empty = (tops <= 0.0).nonzero()[0]
     if empty.size:
-        first = tuple(int(one) for one in np.unravel_index(empty[0], tuple(image.shape[:-2])))
-        where = f"image {first[0]}" + (f", channel {first[1]}" if len(first) == 2 else "")
+        where = _named(int(empty[0]), image)
         raise ArgumentError(
             f"some mass in every image of {name}",
             f"{empty.size} of {len(array)} without any, the first is {where}",
@@ -105,3 +113,9 @@ def _array(name: str, image: Tensor) -> Float:
     negligible = array < _NEGLIGIBLE * tops
     negligible &= array > 0.0
     return np.where(negligible, 0.0, array) if negligible.any() else array
+
+
+def _named(number: int, image: Tensor) -> str:
+    """The image of that number among all channels, for messages."""
+    first = [int(one) for one in np.unravel_index(number, tuple(image.shape[:-2]))]
+    return f"image {first[0]}" + (f", channel {first[1]}" if len(first) == 2 else "")

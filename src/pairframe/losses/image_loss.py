@@ -36,7 +36,8 @@ class ImageLoss(torch.nn.Module):
     reach : float
         Pixels: mass farther than that from any place for it is destroyed or created instead of moved. ``balanced`` ignores it.
     penalty : {"kl", "partial", "balanced"}
-        ``kl``: growth is smooth. ``partial``: mass moves or it does not. ``balanced``: each image is divided by its sum, so only
+        ``kl``: growth is smooth, and a part of every shift of an object as large as the reach counts as growth. ``partial``: mass
+        moves or it does not; it has kinks, so train with the others. ``balanced``: each image is divided by its sum, so only
         shapes are compared.
     reduction : {"mean", "sum", "none"}
         Over all pairs of the batch.
@@ -64,8 +65,7 @@ class ImageLoss(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.blur, self.reach, self.penalty, self.reduction = blur, reach, penalty, reduction
-        self.options = SolveOptions(tol, max_iterations)
-        self.jobs = jobs
+        self.tol, self.max_iterations, self.jobs = tol, max_iterations, jobs
         self._check()
 
     def _check(self) -> None:
@@ -79,12 +79,14 @@ class ImageLoss(torch.nn.Module):
         self.blur = positive("blur", self.blur)
         if self.penalty != "balanced":
             self.reach = positive("reach", self.reach)
+        SolveOptions(self.tol, self.max_iterations)  # checks them
         self.jobs = checks.integer(self.jobs, "jobs", 1, fix="e.g. 4, or 1 for none but this process")
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""
         reach = "" if self.penalty == "balanced" else f"reach={self.reach:g}, "
-        return f"blur={self.blur:g}, {reach}penalty={self.penalty!r}, reduction={self.reduction!r}"
+        stop = f"tol={self.tol:g}, max_iterations={self.max_iterations}, jobs={self.jobs}"
+        return f"blur={self.blur:g}, {reach}penalty={self.penalty!r}, reduction={self.reduction!r}, {stop}"
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """The divergence of each pair, in mass times px^2, reduced.
@@ -105,11 +107,13 @@ class ImageLoss(torch.nn.Module):
         return values.mean() if self.reduction == "mean" else values.sum()
 
     @torch.no_grad()
+    @entry_point
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
         """Where the mass of each pixel of `a` goes: mean displacement (B, 2, H, W) or (B, C, 2, H, W), in px as (dy, dx).
 
-        Debiased: zero for equal images. For an image that was shifted by k it is k under ``partial`` and ``balanced`` and somewhat
-        less under ``kl``, the closer to k the longer the reach. NaN where no mass moves. It has no gradient.
+        Debiased: zero for equal images. For an image that was shifted by k it is k under ``partial`` and ``balanced`` and less
+        under ``kl``: half of it for an object of twice the reach, nearly k where the reach is several times its length. NaN where no
+        mass moves. It has no gradient.
         """
         checked = checked_pair(a, b)
         self._check()
@@ -123,12 +127,7 @@ class ImageLoss(torch.nn.Module):
     def _settings(self, device: str | None) -> PairSettings:
         kind = penalty_class(self.penalty)
         penalty = kind.from_relaxation(np.inf if kind.is_exact else kind.relaxation_per_reach * self.reach**2)
-        options = (
-            self.options
-            if device is None
-            else SolveOptions(self.options.tol, self.options.max_iterations, "float64", device)
-        )
-        return PairSettings(self.blur**2, penalty, options)
+        return PairSettings(self.blur**2, penalty, SolveOptions(self.tol, self.max_iterations, "float64", device))
 
     def _masses(self, images: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Images (n, H, W) as masses: divided by their sums if the penalty is ``balanced``."""
@@ -205,13 +204,13 @@ def _of_images(gradients: np.ndarray[Any, Any], images: np.ndarray[Any, Any], pe
 def _warn(found: BatchValue, loss: ImageLoss) -> None:
     if not found.n_open:
         return
-    limit = loss.options.max_iterations
+    limit = loss.max_iterations
     fix = "raise max_iterations, blur or tol"
     if found.most_iterations < limit:
         fix = "leave out images with hardly any mass, or raise blur or tol: more iterations do not help"
     warn_not_converged(
         f"{found.n_open} of {len(found.values)} pairs stopped after up to {found.most_iterations} kernel applications (the limit "
-        f"is {limit}) at an error of up to {found.worst_error:.1g}, above a tolerance of {loss.options.tol:g}. To fix: {fix}",
+        f"is {limit}) at an error of up to {found.worst_error:.1g}, above a tolerance of {loss.tol:g}. To fix: {fix}",
         str(Path(__file__).parent),
     )
 

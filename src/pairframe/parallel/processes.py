@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import current_process, parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.util import Finalize
 from typing import Any
 
 from pairframe.errors import WorkerError
@@ -99,6 +100,7 @@ class _Standing:
         self.forget()
 
     def forget(self) -> None:
+        """Have no workers, without ending any."""
         self.jobs = 0
         self.pool: ProcessPoolExecutor | None = None
         self.context = OneThreadContext()
@@ -112,6 +114,8 @@ class _Standing:
         if self.pool is None:
             self.pool = ProcessPoolExecutor(jobs, mp_context=self.context, initializer=_ignore_interrupts)
             self.jobs = jobs
+            # A process that multiprocessing started waits at its end for its own workers, before pools are closed.
+            Finalize(None, self.pool.shutdown, kwargs={"cancel_futures": True}, exitpriority=100)
         return self.pool
 
     def _answers(self) -> bool:

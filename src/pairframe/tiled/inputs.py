@@ -121,6 +121,18 @@ def refuse_tangents(name: str, fix: str, *tensors: Any) -> None:
                 )
 
 
+def refuse_func_gradients(name: str, fix: str, *tensors: Any) -> None:
+    """Raise for tensors that `torch.func` takes a gradient for, which would be lost."""
+    for one in tensors:
+        for part in _tensors_of(one):
+            if isinstance(part, Tensor) and torch._C._functorch.is_gradtrackingtensor(part):
+                raise TiledError(
+                    f"{name} outside of torch.func.grad, vjp, jacrev and hessian, as its output has no gradient",
+                    "a tensor that a gradient is taken for",
+                    fix,
+                )
+
+
 def _tensors_of(one: Any) -> tuple[Any, ...]:
     if isinstance(one, DenseCost):
         return (one.matrix,)

@@ -129,6 +129,7 @@ class SinkhornOutput:
                 plan[:, rows].exp_()
         return plan
 
+    @entry_point
     def plan(self, C: CostLike) -> Plan:
         """The plan as an operator, never stored: ``P @ v``, ``P.T @ u``, its marginals and its entropy."""
         return Plan(self._cost(C), self.epsilon, self.log_a_hat, self.log_b_hat, self.backend)

@@ -44,6 +44,7 @@ class Plan:
         return self.cost.batch, self.cost.n, self.cost.m
 
     @property
+    @entry_point
     def T(self) -> Plan:
         """The transposed plan (B, M, N)."""
         return replace(self, cost=self.cost.transposed(), log_a_hat=self.log_b_hat, log_b_hat=self.log_a_hat)
@@ -60,6 +61,8 @@ class Plan:
         if v.device != self.cost.device:
             raise TiledError(f"a tensor on {self.cost.device}", str(v.device), "move it with .to(C.device)")
         columns = v.detach().to(self.cost.dtype).reshape(batch, m, -1)
+        # What stands beside entries without mass, such as NaN in masked points, is not read.
+        columns = columns.masked_fill(torch.isneginf(self.log_b_hat).unsqueeze(2), 0.0)
         passes = passes_of(self.backend)
         out: Tensor = passes.plan_times(self.cost, self.epsilon, self.log_a_hat, self.log_b_hat, columns)
         return out.squeeze(2) if v.dim() == 2 else out

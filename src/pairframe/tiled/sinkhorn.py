@@ -21,6 +21,7 @@ from pairframe.tiled.inputs import (
     equal_totals,
     log_masses,
     log_references,
+    refuse_func_gradients,
     refuse_mapped,
     refuse_tangents,
     without_padding_places,
@@ -106,6 +107,7 @@ def sinkhorn(
         `converged` tells per element whether the threshold was reached.
     """
     refuse_tangents("sinkhorn", "use sinkhorn_differentiable and reverse mode, or sinkhorn_jvp", C, a, b, log_a, log_b)
+    refuse_func_gradients("sinkhorn", "use sinkhorn_differentiable or sinkhorn_value", C, a, b, log_a, log_b)
     stopping, taus = (
         check_stopping(max_iters, threshold, check_every),
         (check_tau("tau_a", tau_a), check_tau("tau_b", tau_b)),
