@@ -122,7 +122,11 @@ def refuse_tangents(name: str, fix: str, *tensors: Any) -> None:
 
 
 def refuse_func_gradients(name: str, fix: str, *tensors: Any) -> None:
-    """Raise for tensors that `torch.func` takes a gradient for, which would be lost."""
+    """Raise for tensors that `torch.func` takes a gradient for, which would be lost; those under vmap have their own error."""
+    if torch._C._functorch.maybe_current_level() is None or is_mapped(
+        *(part for one in tensors for part in _tensors_of(one))
+    ):
+        return
     for one in tensors:
         for part in _tensors_of(one):
             if isinstance(part, Tensor) and torch._C._functorch.is_gradtrackingtensor(part):

@@ -228,7 +228,7 @@ def _check_potentials(slow: _Slow, w: Tensor, missing: Tensor, root: Tensor) -> 
             f"the plan nearly separates into parts (smallest eigenvalue {float(slow.value.min()):.1g}), and their potentials "
             f"are still {float(away.max()):.1g} epsilon from the fixed point; the relative error of the implicit gradient "
             "may be as large. To fix: lower threshold (and raise max_iters), raise epsilon, or use "
-            'grad="checkpoint", which is exact for the iterations that were run',
+            'sinkhorn_differentiable with grad="checkpoint", which is exact for the iterations that were run',
         )
 
 
@@ -241,7 +241,7 @@ def _warn_of_steps(run: _Run, right: Tensor, tolerance: float) -> None:
     warn_not_converged(
         f"the implicit gradient stopped after {_MAX_STEPS} conjugate gradient steps at a relative residual of "
         f"{float(reached.max()):.1g}, above the tolerance of {tolerance:.1g}. To fix: raise epsilon, use float64, or use "
-        'grad="checkpoint"',
+        'sinkhorn_differentiable with grad="checkpoint"',
     )
 
 
@@ -249,7 +249,7 @@ def _warn_of_error(error: float, value: float) -> None:
     warn_not_converged(
         f"the relative error of the implicit gradient may be {error:.1g}: the plan nearly separates into parts (smallest "
         f"eigenvalue {value:.1g}), and rounding limits the residual of the conjugate gradient steps. To fix: raise "
-        'epsilon, use float64, or use grad="checkpoint"',
+        'epsilon, use float64, or use sinkhorn_differentiable with grad="checkpoint"',
     )
 
 
@@ -257,7 +257,7 @@ def _warn_of_parts() -> None:
     warn_not_converged(
         "the potentials are not determined along some direction, because the plan separates into parts that hardly "
         "exchange mass; implicit gradients of functions of the plan are right, those of functions of f or g are not. "
-        'To fix: raise epsilon, or use grad="checkpoint"',
+        'To fix: raise epsilon, or use sinkhorn_differentiable with grad="checkpoint"',
     )
 
 

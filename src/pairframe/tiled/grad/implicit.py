@@ -54,7 +54,7 @@ def warn_if_open(state: State, stopping: Stopping) -> None:
             f"marginal error of up to {float(state.residual.max()):.1g} and steps of up to {float(state.change.max()):.1g} "
             f"epsilon (threshold {stopping.threshold:.1g}); their gradients have at least that error. To fix: raise max_iters "
             "or epsilon, loosen the threshold (float32 cannot reach 1e-6 if potentials exceed ten epsilon), or use "
-            'grad="checkpoint", which is exact for the iterations that were run',
+            'sinkhorn_differentiable with grad="checkpoint", which is exact for the iterations that were run',
         )
 
 

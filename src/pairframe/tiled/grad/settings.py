@@ -134,7 +134,7 @@ class BatchedFunction(torch.autograd.Function):
         raise TiledError(
             "reverse mode (backward, torch.func.grad, jacrev)",
             "forward mode through the tiled Sinkhorn",
-            'use grad="unrolled", or `sinkhorn_jvp` for the derivative of one iteration',
+            'use sinkhorn_differentiable with grad="unrolled", or `sinkhorn_jvp` for the derivative of one iteration',
         )
 
 
