@@ -210,7 +210,7 @@ def _warn(found: BatchValue, loss: ImageLoss) -> None:
         fix = "leave out images with hardly any mass, or raise blur or tol: more iterations do not help"
     warn_not_converged(
         f"{found.n_open} of {len(found.values)} pairs stopped after up to {found.most_iterations} kernel applications (the limit "
-        f"is {limit}) at an error of up to {found.worst_error:.1g}, above a tolerance of {loss.tol:g}. To fix: {fix}",
+        f"is {limit}) at an error of up to {found.worst_error:.2g}, above a tolerance of {loss.tol:g}. To fix: {fix}",
         str(Path(__file__).parent),
     )
 
