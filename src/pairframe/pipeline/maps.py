@@ -81,8 +81,6 @@ def read_maps(work: WorkPair, solved: PairSolution) -> PairMaps:
     plan = PlanOperator.of(solved.solution)
     plan.sum_both_sides()
     terms = _plan_terms(plan, solved.mass_scale)
-    for of in (solved.solution, solved.self_source.solution, solved.self_target.solution):
-        of.problem.forget_large_grids()
     part = feasible_part(plan, solved.masses, solved.mass_scale)
     noise_floors = (solved.self_source.noise_floor, solved.self_target.noise_floor)
     self_displacement: Float | None = None

@@ -21,7 +21,6 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 # Totals of two balanced sides may differ by this much (relative): the rounding of pooling and normalising.
 _TOTALS_AGREE = 1e-9
-_LARGE_PIXELS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,14 +181,6 @@ class TransportProblem:
         """Whether source and target, mass and penalty, are the same: a self-problem."""
         is_one = self.mass_a is self.mass_b or np.array_equal(self.mass_a, self.mass_b)
         return is_one and self.penalty_a == self.penalty_b
-
-    def forget_large_grids(self) -> None:
-        """Free the arrays over a large grid that can be computed again; those of a volume may be gigabytes."""
-        if self.mass_a.size <= _LARGE_PIXELS:
-            return
-        _ = self.total_reference  # is computed from them, and stays
-        for name in ("log_u", "log_v", "log_a_over_u", "log_b_over_v"):
-            self.__dict__.pop(name, None)
 
     # --- relatives ---------------------------------------------------------------------------
 

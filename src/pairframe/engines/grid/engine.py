@@ -299,7 +299,7 @@ class _Solve:
         on_a, on_b, potentials = self._problem.support_a, self._problem.support_b, point.potentials
         f, p = on_grid(potentials.f, on_a), on_grid(_numbers(point.marginal_a), on_a)
         is_one = potentials.f is potentials.g and point.marginal_a is point.marginal_b
-        found = certificate(
+        return certificate(
             self._problem,
             f,
             f if is_one else on_grid(potentials.g, on_b),
@@ -309,8 +309,6 @@ class _Solve:
             potentials.shift,
             None if self._stated is self._problem else self._stated,
         )
-        self._problem.forget_large_grids()
-        return found
 
     def _marginal_a(self, f: Float, g: Float) -> Float:
         """Marginal on a of the plan of any potentials over the grid: one kernel application."""

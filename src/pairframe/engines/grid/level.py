@@ -91,7 +91,6 @@ class Level:
         self._log_u, self._log_v = problem.log_factors()
         self._log_a_over_u = np.log(self.mass_a) - self._log_u
         self._log_b_over_v = self._log_a_over_u if is_one else np.log(self.mass_b) - self._log_v
-        problem.forget_large_grids()
         self._sum_at_b = _kernel(on_a, on_b, problem, dtype, device)
         self._sum_at_a = self._sum_at_b if is_one else _kernel(on_b, on_a, problem, dtype, device)
         self._pins = problem.penalty_a.pins or problem.penalty_b.pins
