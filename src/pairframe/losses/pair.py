@@ -55,7 +55,8 @@ class SelfValue:
 class PairValue:
     """The divergence of a pair and its derivatives (H, W), if they were asked for.
 
-    `own_b` is the value of b against itself, without its derivative, if it was needed. `error` and `iterations` are the largest of all solves.
+    `own_b` is the value of b against itself, without its derivative, if it was needed. `error` and `iterations` are the largest
+    of all solves.
     """
 
     value: float

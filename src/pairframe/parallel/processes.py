@@ -134,9 +134,8 @@ def _ignore_interrupts() -> None:
 
 
 _standing = _Standing()
-_of_parents: list[
-    _Standing
-] = []  # never closed here: another thread of the parent may have held a lock of theirs at the fork
+# Never closed in a child: another thread of the parent may have held a lock of theirs at the fork.
+_of_parents: list[_Standing] = []
 
 
 def _forget_standing_workers() -> None:

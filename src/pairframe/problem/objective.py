@@ -105,7 +105,7 @@ def dual_value(problem: TransportProblem, f: Float, g: Float, total_plan: float)
     """The dual at (f, g): a lower bound of the optimum. -inf where a potential is not allowed."""
     on_a, on_b = problem.support_a, problem.support_b
     value = value_b = problem.penalty_a.dual_value(f[on_a], problem.mass_a[on_a])
-    if f is not g or problem.mass_a is not problem.mass_b or problem.penalty_a != problem.penalty_b:
+    if not (f is g and problem.is_one_measure):
         value_b = problem.penalty_b.dual_value(g[on_b], problem.mass_b[on_b])
     value += value_b
     value -= problem.epsilon * (total_plan - problem.total_reference)
@@ -184,9 +184,8 @@ class _Plan:
     shift: float
 
     def is_of_one_measure(self, problem: TransportProblem) -> bool:
-        """Whether it moves a measure to itself, so that what is true of one side is true of the other."""
-        is_one_plan = self.f is self.g and self.p is self.q and self.shift == 0.0
-        return is_one_plan and problem.mass_a is problem.mass_b and problem.penalty_a == problem.penalty_b
+        """Whether it moves a measure to itself with one potential and one marginal."""
+        return problem.is_one_measure and self.f is self.g and self.p is self.q and self.shift == 0.0
 
     def whole_potentials(self) -> tuple[Float, Float]:
         """With the shift."""
@@ -267,7 +266,7 @@ def _avoidable(problem: TransportProblem, p: Float, q: Float) -> float:
     """X: the penalties of marginals (n,) and (m,) beyond those of the cheapest ones."""
     t = unavoidable_translation(problem)
     gap_a = problem.penalty_a.gap(p, np.full(p.shape, t), problem.mass_a[problem.support_a])
-    if p is q and t == 0.0 and problem.mass_a is problem.mass_b and problem.penalty_a == problem.penalty_b:
+    if p is q and t == 0.0 and problem.is_one_measure:
         return 2.0 * gap_a
     return gap_a + problem.penalty_b.gap(q, np.full(q.shape, -t), problem.mass_b[problem.support_b])
 

@@ -176,11 +176,15 @@ class TransportProblem:
         total_u = float(np.exp(log_u).sum())
         return total_u * (total_u if log_v is log_u else float(np.exp(log_v).sum()))
 
+    @property
+    def is_one_measure(self) -> bool:
+        """Whether both sides are one array with one penalty, so that what is true of one side is true of the other."""
+        return self.mass_a is self.mass_b and self.penalty_a == self.penalty_b
+
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether source and target, mass and penalty, are the same: a self-problem."""
-        is_one = self.mass_a is self.mass_b or np.array_equal(self.mass_a, self.mass_b)
-        return is_one and self.penalty_a == self.penalty_b
+        return self.is_one_measure or (self.penalty_a == self.penalty_b and np.array_equal(self.mass_a, self.mass_b))
 
     # --- relatives ---------------------------------------------------------------------------
 

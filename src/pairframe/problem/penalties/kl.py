@@ -85,7 +85,7 @@ def kl_terms(p: Float, log_r: Float, r: Float) -> Float:
 
 def _last_term(largest: float) -> int:
     """The last k of the series of d + expm1(-d) in d^k/k! that counts in float64, for |d| up to `largest`, or up to 0.1."""
-    x, k = min(largest, _SMALL) if largest == largest else _SMALL, 3
+    x, k = _SMALL if math.isnan(largest) else min(largest, _SMALL), 3
     while 2.0 * x ** (k - 1) > _LAST_DIGIT * math.factorial(k + 1):  # the next term relative to the first, d^2/2
         k += 1
     return k
