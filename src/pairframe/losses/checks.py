@@ -12,7 +12,8 @@ from torch import Tensor
 
 from pairframe.errors import ArgumentError
 from pairframe.tiled.errors import TiledError
-from pairframe.tiled.inputs import check_storage, has_tangent
+from pairframe.tiled.inputs import check_storage
+from pairframe.tiled.transforms import has_tangent
 from pairframe.types import Float
 
 _LARGEST = 1e100  # beyond it sums of products leave float64

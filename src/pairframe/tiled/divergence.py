@@ -8,9 +8,10 @@ from torch import Tensor
 from pairframe.tiled.differentiable import problem_value
 from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError, warn_not_converged
-from pairframe.tiled.inputs import check_stopping, check_storage, check_tau, refuse_mapped, refuse_tangents
+from pairframe.tiled.inputs import check_stopping, check_storage, check_tau
 from pairframe.tiled.side import backend_of_penalty
 from pairframe.tiled.sinkhorn import prepared
+from pairframe.tiled.transforms import refuse_mapped, refuse_tangents
 
 Costs = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
 

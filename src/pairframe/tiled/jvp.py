@@ -13,15 +13,8 @@ from pairframe.tiled.entry_point import entry_point
 from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.masses import live_log_masses
 from pairframe.tiled.grad.settings import Settings
-from pairframe.tiled.inputs import (
-    CostLike,
-    as_cost,
-    check_epsilon,
-    check_storage,
-    check_tau,
-    refuse_mapped,
-    without_padding_places,
-)
+from pairframe.tiled.inputs import CostLike, as_cost, check_epsilon, check_storage, check_tau, without_padding_places
+from pairframe.tiled.transforms import refuse_mapped
 
 MAPS = ("jacobi", "alternating")
 

@@ -21,9 +21,6 @@ from pairframe.tiled.inputs import (
     equal_totals,
     log_masses,
     log_references,
-    refuse_func_gradients,
-    refuse_mapped,
-    refuse_tangents,
     without_padding_places,
     without_stranded,
 )
@@ -33,6 +30,7 @@ from pairframe.tiled.side import Side, backend_of_penalty
 from pairframe.tiled.small.entry import Solved
 from pairframe.tiled.small.entry import solve as short_way
 from pairframe.tiled.start import Start, check_schedule, starting_point
+from pairframe.tiled.transforms import refuse_func_gradients, refuse_mapped, refuse_tangents
 
 _ROUGH = 1e-2  # the threshold at a larger epsilon
 

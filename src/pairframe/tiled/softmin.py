@@ -13,15 +13,8 @@ from pairframe.tiled.errors import TiledError
 from pairframe.tiled.grad.envelope import live_row_log_sums
 from pairframe.tiled.grad.once import once_differentiable
 from pairframe.tiled.grad.settings import Settings
-from pairframe.tiled.inputs import (
-    CostLike,
-    as_cost,
-    check_cost,
-    check_epsilon,
-    check_storage,
-    cost_tensors,
-    refuse_mapped,
-)
+from pairframe.tiled.inputs import CostLike, as_cost, check_cost, check_epsilon, check_storage, cost_tensors
+from pairframe.tiled.transforms import refuse_mapped
 
 
 @entry_point
